@@ -1,0 +1,1 @@
+"""Plumbing without a domain: bus, asgi, settings, log, clock, money, metrics, stores."""

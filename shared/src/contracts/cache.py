@@ -1,0 +1,114 @@
+"""What services ask tier-cache, the only reader of the database on the request path."""
+
+from contracts.admission import Policy
+from contracts.contract import Message, RequestReply
+from contracts.ids import KeyId, TeamId
+from contracts.usage import Price
+
+
+class KeyResolveRequest(Message, frozen=True, kw_only=True):
+    """Who holds this key? The public id only; the secret never leaves the edge."""
+
+    key_id: KeyId
+
+
+class KeyFacts(Message, frozen=True, kw_only=True):
+    """What the edge needs to judge a key by itself."""
+
+    key_id: KeyId
+    team_id: TeamId
+    secret_hash: str
+    """HMAC-SHA256 of the secret under the pepper, hexadecimal."""
+    expires_at_us: int | None = None
+    """Unix microseconds, the database's clock; None: never."""
+    revoked: bool = False
+    allowed_models: tuple[str, ...] | None = None
+    """None: every model of the configuration."""
+
+
+class KeyResolveReply(Message, frozen=True, kw_only=True):
+    """None: no such key, or its team is gone."""
+
+    key: KeyFacts | None = None
+
+
+class TierResolveRequest(Message, frozen=True, kw_only=True):
+    """Put the team's tier into Redis."""
+
+    team_id: TeamId
+
+
+class TierResolveReply(Message, frozen=True, kw_only=True):
+    """The tier that was read; `found` False: no such team, nothing written."""
+
+    found: bool
+    tier_id: str | None = None
+
+
+class BalanceFillRequest(Message, frozen=True, kw_only=True):
+    """Put the team's settled balance into Redis unless one is there."""
+
+    team_id: TeamId
+
+
+class BalanceFillReply(Message, frozen=True, kw_only=True):
+    """`found` False: no such account, nothing written."""
+
+    found: bool
+
+
+class PoliciesRequest(Message, frozen=True, kw_only=True):
+    """All policies, please."""
+
+
+class PoliciesReply(Message, frozen=True, kw_only=True):
+    """Every tier's numbers."""
+
+    policies: tuple[Policy, ...]
+
+
+class PricesRequest(Message, frozen=True, kw_only=True):
+    """All prices that apply now or later, please."""
+
+
+class PricesReply(Message, frozen=True, kw_only=True):
+    """For each provider and model the version in effect and those to come."""
+
+    prices: tuple[Price, ...]
+
+
+KEY_RESOLVE = RequestReply(
+    subject="quota.v1.cache.key.resolve",
+    request=KeyResolveRequest,
+    reply=KeyResolveReply,
+    served_by="tier-cache",
+    summary="Look an API key up by its public id.",
+)
+TIER_RESOLVE = RequestReply(
+    subject="quota.v1.cache.tier.resolve",
+    request=TierResolveRequest,
+    reply=TierResolveReply,
+    served_by="tier-cache",
+    summary="Fill the team's tier mapping in Redis from the database.",
+)
+BALANCE_FILL = RequestReply(
+    subject="quota.v1.cache.balance.fill",
+    request=BalanceFillRequest,
+    reply=BalanceFillReply,
+    served_by="tier-cache",
+    summary="Fill the team's balance in Redis from the settled balance, if it is missing.",
+)
+POLICIES = RequestReply(
+    subject="quota.v1.cache.policies",
+    request=PoliciesRequest,
+    reply=PoliciesReply,
+    served_by="tier-cache",
+    summary="List every tier's policy.",
+)
+PRICES = RequestReply(
+    subject="quota.v1.cache.prices",
+    request=PricesRequest,
+    reply=PricesReply,
+    served_by="tier-cache",
+    summary="List the prices in effect and those to come.",
+)

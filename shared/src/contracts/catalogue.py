@@ -1,0 +1,33 @@
+"""Every contract, once. Nothing else in the repository spells a subject."""
+
+from typing import Any
+
+from contracts import admission, cache, control, dead, inference
+from contracts.contract import Event, RequestReply, Stream
+
+REQUESTS: tuple[RequestReply[Any, Any], ...] = (
+    admission.PREFLIGHT,
+    admission.POSTFLIGHT,
+    admission.LIMITS,
+    cache.KEY_RESOLVE,
+    cache.TIER_RESOLVE,
+    cache.BALANCE_FILL,
+    cache.POLICIES,
+    cache.PRICES,
+)
+
+EVENTS: tuple[Event[Any], ...] = (
+    inference.INFERENCE_RECORDED,
+    control.TIER_CHANGED,
+    control.POLICY_CHANGED,
+    control.KEY_REVOKED,
+    control.ACCOUNT_ADJUSTED,
+    control.PRICE_CHANGED,
+    dead.DEAD_LETTERED,
+)
+
+STREAMS: tuple[Stream, ...] = (
+    inference.INFERENCE_RECORDS,
+    control.CONTROL_EVENTS,
+    dead.DEAD_LETTERS,
+)

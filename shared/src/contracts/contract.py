@@ -1,0 +1,119 @@
+"""What a contract is: a subject, the messages on it, who serves or emits it, one sentence."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+MessageT = TypeVar("MessageT", bound=msgspec.Struct)
+RequestT = TypeVar("RequestT", bound=msgspec.Struct)
+ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all messages: frozen, JSON, unknown fields ignored, new fields have defaults."""
+
+
+class SubjectTokenError(ValueError):
+    """A subject's variable token must be one non-empty NATS token."""
+
+
+def _check_token(token: str) -> str:
+    if not token or any(char in token for char in ".*> \t\r\n"):
+        raise SubjectTokenError(f"not a NATS subject token: {token!r}")
+    return token
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReply(Generic[RequestT, ReplyT]):
+    """A question one service asks and another answers, within the caller's deadline.
+
+    Replicas of `served_by` share the subject in a queue group named after the service. A wrong
+    message gets an error reply with a code of :class:`contracts.errors.ErrorCode`, never silence.
+    """
+
+    subject: str
+    request: type[RequestT]
+    reply: type[ReplyT]
+    served_by: str
+    summary: str
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint's name in the NATS services protocol, which allows no dots."""
+        return self.subject.removeprefix("quota.v1.").replace(".", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Event(Generic[MessageT]):
+    """A fact published to a stream, with an id by which the stream drops duplicates.
+
+    `subject` ends in `.{token}` where the fact concerns one team, tier or key.
+    """
+
+    subject: str
+    message: type[MessageT]
+    emitted_by: tuple[str, ...]
+    stream: str
+    summary: str
+
+    @property
+    def parameter(self) -> str | None:
+        """The name of the subject's variable token; None where it has none."""
+        head, _, tail = self.subject.rpartition(".")
+        return tail[1:-1] if head and tail.startswith("{") else None
+
+    @property
+    def wildcard(self) -> str:
+        """The subject to subscribe to for all of them."""
+        if self.parameter is None:
+            return self.subject
+        return self.subject.rpartition(".")[0] + ".*"
+
+    def subject_for(self, token: str | None = None) -> str:
+        """Return the subject of one fact; `token` is the team, tier or key id it concerns."""
+        if self.parameter is None:
+            return self.subject
+        return f"{self.subject.rpartition('.')[0]}.{_check_token(token or '')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A JetStream stream: file storage, limits retention; full means the publisher learns of it.
+
+    `duplicate_window_s` is how long the server remembers message ids. `max_age_s` None keeps
+    messages until somebody trims them.
+    """
+
+    name: str
+    subjects: tuple[str, ...]
+    owner: str
+    summary: str
+    duplicate_window_s: int = 600
+    max_bytes: int = 8 * 1024**3
+    max_age_s: int | None = None
+
+
+_ENCODER = msgspec.json.Encoder(decimal_format="string")
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """Return the message as JSON bytes."""
+    return _ENCODER.encode(message)
+
+
+_DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+def decode(data: bytes, message: type[MessageT]) -> MessageT:
+    """Read a message from JSON bytes.
+
+    Raises:
+        msgspec.DecodeError: not JSON; its subclass ValidationError: not this message.
+
+    """
+    decoder = _DECODERS.get(message)
+    if decoder is None:
+        decoder = _DECODERS[message] = msgspec.json.Decoder(message)
+    decoded: MessageT = decoder.decode(data)
+    return decoded

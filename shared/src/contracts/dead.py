@@ -1,0 +1,34 @@
+"""Dead letters: messages that could not be handled, kept with the reason for a person."""
+
+from contracts.contract import Event, Message, Stream
+
+DEAD_LETTERS = Stream(
+    name="DEAD_LETTERS",
+    subjects=("quota.v1.dead.*",),
+    owner="settlement",
+    summary="What could not be handled, with the reason; nothing here expires by itself.",
+    max_bytes=1024**3,
+)
+
+
+class DeadLetter(Message, frozen=True, kw_only=True):
+    """One message that was taken off its stream without being handled."""
+
+    stream: str
+    stream_sequence: int
+    subject: str
+    consumer: str
+    reason: str
+    payload_base64: str
+    """The message as it was, so that it can be replayed."""
+    failed_at_us: int
+    """Unix microseconds, the clock of the service that gave up."""
+
+
+DEAD_LETTERED = Event(
+    subject="quota.v1.dead.{consumer}",
+    message=DeadLetter,
+    emitted_by=("settlement", "tier-cache"),
+    stream=DEAD_LETTERS.name,
+    summary="A message was given up; an operator lists and replays it.",
+)

@@ -1,0 +1,59 @@
+"""Usage by token class, and the price that turns it into money."""
+
+from decimal import Decimal
+from typing import Annotated
+
+import msgspec
+
+from contracts.contract import Message
+
+TokenCount = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Usage(Message, frozen=True, kw_only=True):
+    """What one attempt used, in tokens, each token counted in exactly one class.
+
+    `input` excludes cached input; `output` includes reasoning where the provider reports it so,
+    and `reasoning` holds only what a provider reports outside its output.
+    """
+
+    input: TokenCount = 0
+    cache_read: TokenCount = 0
+    cache_write_5m: TokenCount = 0
+    cache_write_1h: TokenCount = 0
+    output: TokenCount = 0
+    reasoning: TokenCount = 0
+
+    @property
+    def total(self) -> int:
+        """All tokens of the attempt: what the TPM limit counts."""
+        return (
+            self.input
+            + self.cache_read
+            + self.cache_write_5m
+            + self.cache_write_1h
+            + self.output
+            + self.reasoning
+        )
+
+
+class UsdPerMillion(Message, frozen=True, kw_only=True):
+    """USD per million tokens of each class; exact decimals, strings in JSON."""
+
+    input: Decimal
+    cache_read: Decimal
+    cache_write_5m: Decimal
+    cache_write_1h: Decimal
+    output: Decimal
+    reasoning: Decimal
+
+
+class Price(Message, frozen=True, kw_only=True):
+    """One version of the price of a provider's model. Never edited; a change is a new version."""
+
+    price_id: str
+    provider: str
+    model: str
+    usd_per_million: UsdPerMillion
+    effective_from_us: int
+    """Unix microseconds; whoever pins a price compares it with its own wall clock."""
