@@ -1,0 +1,128 @@
+"""How every service starts, stops and reports: one ASGI application under uvicorn.
+
+A service opens its clients in the background of its lifespan, so that `/health/live` answers while
+a store is still missing and `/health/ready` says which. What isn't there yet is tried again; what
+is a programmer's error ends the process.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from kit import log
+from kit.errors import NotReadyError
+from kit.health import Health
+from kit.metrics import metrics
+from kit.settings import ServiceSettings
+
+Open = Callable[[contextlib.AsyncExitStack], Awaitable[None]]
+"""Opens a service: enters its clients on the stack and wires them; returns once it serves."""
+
+_RETRY_S = 0.5
+_logger = log.get(__name__)
+
+
+async def _live(_request: Request) -> Response:
+    return JSONResponse({"status": "live"})
+
+
+def health_routes(health: Health) -> list[BaseRoute]:
+    """Return `/health/live`, `/health/ready` and `/metrics`."""
+
+    async def ready(_request: Request) -> Response:
+        problems = await health.problems()
+        if problems:
+            return JSONResponse({"status": "not ready", "reasons": dict(problems)}, 503)
+        return JSONResponse({"status": "ready"})
+
+    return [
+        Route("/health/live", _live),
+        Route("/health/ready", ready),
+        Route("/metrics", metrics),
+    ]
+
+
+def lifespan(
+    open_service: Open, health: Health
+) -> Callable[[object], contextlib.AbstractAsyncContextManager[None]]:
+    """Return the lifespan that keeps a service open, and closes it in the reverse order."""
+
+    @contextlib.asynccontextmanager
+    async def run(_app: object) -> AsyncIterator[None]:
+        stop = asyncio.Event()
+        task = asyncio.create_task(_keep_open(open_service, health, stop), name="service")
+        task.add_done_callback(_leave_if_crashed)
+        yield
+        health.stopping = True
+        stop.set()
+        await asyncio.wait([task])
+
+    return run
+
+
+def service_app(routes: Sequence[BaseRoute], open_service: Open, health: Health) -> Starlette:
+    """Return an application with the service's routes and those of :func:`health_routes`."""
+    return Starlette(
+        routes=[*routes, *health_routes(health)], lifespan=lifespan(open_service, health)
+    )
+
+
+async def _keep_open(open_service: Open, health: Health, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        async with contextlib.AsyncExitStack() as stack:
+            opening = asyncio.ensure_future(open_service(stack))
+            stopped = asyncio.ensure_future(stop.wait())
+            await asyncio.wait([opening, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not opening.done():
+                opening.cancel()
+                await asyncio.wait([opening])
+                return
+            try:
+                opening.result()
+            except NotReadyError as error:
+                health.closed(str(error))
+                _logger.warning("not ready yet", reason=str(error))
+            else:
+                health.opened()
+                _logger.info("ready")
+                await stopped
+                return
+            stopped.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RETRY_S):
+                await stop.wait()
+
+
+def _leave_if_crashed(task: "asyncio.Task[None]") -> None:
+    """End the process when opening failed for a reason that trying again won't mend."""
+    if task.cancelled() or task.exception() is None:
+        return
+    _logger.error("service crashed", exc_info=task.exception())
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def serve(app: Starlette, service: str, settings: ServiceSettings) -> None:
+    """Run the application until the process is told to stop, then within `grace_s` no longer."""
+    log.configure(service, settings.log_level)
+    uvicorn.run(
+        app,
+        host=settings.host,
+        port=settings.port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, int(settings.grace_s)),
+    )

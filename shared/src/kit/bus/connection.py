@@ -1,0 +1,71 @@
+"""One connection to NATS that says at once when it is dead, and never buffers for later.
+
+A buffered request would be delivered after its caller gave up; so nothing is buffered while
+disconnected, and a dead peer is noticed after two missed pings.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import nats
+import nats.errors
+from nats.aio.client import Client
+
+from kit import log
+from kit.errors import NotReadyError
+from kit.health import CheckResult
+from kit.settings import NatsSettings
+
+_PING_INTERVAL_S = 5
+_CONNECT_TIMEOUT_S = 2
+_logger = log.get(__name__)
+
+
+async def _log_error(error: Exception) -> None:
+    _logger.warning("nats error", error=type(error).__name__, detail=str(error))
+
+
+async def _log_disconnected() -> None:
+    _logger.warning("nats disconnected")
+
+
+async def _log_reconnected() -> None:
+    _logger.info("nats reconnected")
+
+
+@contextlib.asynccontextmanager
+async def connection(settings: NatsSettings, name: str) -> AsyncIterator[Client]:
+    """Hold a connection that comes back by itself; close it at the end without draining.
+
+    Raises:
+        NotReadyError: no server answers, or it refuses our user.
+
+    """
+    try:
+        # The first attempt is made without retries: whoever opens the service tries again.
+        client = await nats.connect(
+            servers=settings.nats_url.split(","),
+            name=name,
+            user=settings.nats_user or None,
+            password=settings.nats_password.get_secret_value() or None,
+            pending_size=0,
+            ping_interval=_PING_INTERVAL_S,
+            max_outstanding_pings=2,
+            connect_timeout=_CONNECT_TIMEOUT_S,
+            reconnect_time_wait=1,
+            max_reconnect_attempts=-1,
+            error_cb=_log_error,
+            disconnected_cb=_log_disconnected,
+            reconnected_cb=_log_reconnected,
+        )
+    except (nats.errors.Error, OSError, TimeoutError) as error:
+        raise NotReadyError(f"nats: {type(error).__name__}") from error
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def check(client: Client) -> CheckResult:
+    """Return None while connected, else why not."""
+    return None if client.is_connected else "disconnected"
