@@ -1,0 +1,1 @@
+"""What the edge decides: pure functions and frozen values, without I/O."""

@@ -1,0 +1,54 @@
+"""How the state of the limits is written into HTTP headers."""
+
+from contracts.admission import LimitState
+
+_MS_PER_S = 1_000
+_US_PER_MS = 1_000
+
+
+def rate_limit_headers(limits: LimitState) -> dict[str, str]:
+    """Return the six `x-ratelimit-*` headers, on success and on 429 alike."""
+    return {
+        "x-ratelimit-limit-requests": str(limits.limit_requests),
+        "x-ratelimit-remaining-requests": str(limits.remaining_requests),
+        "x-ratelimit-reset-requests": duration(limits.reset_requests_us),
+        "x-ratelimit-limit-tokens": str(limits.limit_tokens),
+        "x-ratelimit-remaining-tokens": str(limits.remaining_tokens),
+        "x-ratelimit-reset-tokens": duration(limits.reset_tokens_us),
+    }
+
+
+def retry_headers(retry_after_us: int) -> dict[str, str]:
+    """Return the wait of a 429, rounded up to whole seconds (at least 1) and to milliseconds.
+
+    SDKs read `retry-after-ms` first; `Retry-After` is for everybody else.
+    """
+    wait_ms = max(1, _ceil_ms(retry_after_us))
+    return {
+        "retry-after": str(-(-wait_ms // _MS_PER_S)),
+        "retry-after-ms": str(wait_ms),
+    }
+
+
+def duration(time_us: int) -> str:
+    """Return microseconds as a duration, rounded up to the millisecond.
+
+    Written like Go's durations, which is what OpenAI sends and clients parse: `0s`, `120ms`,
+    `1.2s`, `59.999s`, `1m0s`, `1h0m0s`. Never a bare number; hours are not folded into days.
+    """
+    total_ms = _ceil_ms(time_us)
+    if 0 < total_ms < _MS_PER_S:
+        return f"{total_ms}ms"
+    total_s, rest_ms = divmod(total_ms, _MS_PER_S)
+    total_minutes, seconds = divmod(total_s, 60)
+    hours, minutes = divmod(total_minutes, 60)
+    fraction = f".{rest_ms:03d}".rstrip("0") if rest_ms else ""
+    if hours:
+        return f"{hours}h{minutes}m{seconds}{fraction}s"
+    if minutes:
+        return f"{minutes}m{seconds}{fraction}s"
+    return f"{seconds}{fraction}s"
+
+
+def _ceil_ms(time_us: int) -> int:
+    return -(-time_us // _US_PER_MS)
