@@ -1,0 +1,33 @@
+"""API keys: a public id for the lookup, and the hash of a secret nobody stores."""
+
+from datetime import datetime
+
+from sqlalchemy import CheckConstraint, Index, Text, func
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlmodel import Field
+
+from tables.base import ID, Base, id_check
+
+
+class ApiKey(Base, table=True):
+    """A team's key. Its secret was shown once and is kept only as an HMAC under the pepper."""
+
+    __tablename__ = "api_key"
+    __table_args__ = (
+        id_check("key_id"),
+        CheckConstraint("octet_length(secret_hash) = 32", name="secret_hash"),
+        Index(None, "team_id"),
+    )
+
+    key_id: str = Field(primary_key=True, sa_type=ID)
+    team_id: str = Field(sa_type=ID, foreign_key="team.team_id")
+    name: str = Field(sa_type=Text)
+    secret_hash: bytes
+    """HMAC-SHA256 of the secret under a pepper that is kept outside the database, 32 bytes."""
+    allowed_models: list[str] | None = Field(default=None, sa_type=ARRAY(Text))
+    """NULL: every model of the configuration."""
+    created_at: datetime = Field(default=None, sa_column_kwargs={"server_default": func.now()})
+    expires_at: datetime | None = None
+    """Database clock. NULL: never."""
+    revoked_at: datetime | None = None
+    """Database clock. NULL: not revoked."""
