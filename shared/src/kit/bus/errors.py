@@ -52,7 +52,7 @@ _MIDWAY = frozenset({ErrorCode.STORE_UNAVAILABLE, ErrorCode.INTERNAL})
 
 
 def from_code(text: str) -> BusError:
-    """Return the error that a reply's code stands for; a code we don't know is an unknown outcome."""
+    """Return the error a reply's code stands for; an unknown code is an unknown outcome."""
     try:
         code = ErrorCode(text)
     except ValueError:
