@@ -1,6 +1,9 @@
 """Exact arithmetic on money: Decimal in USD, integers in nano-USD (10⁻⁹ USD). Never a float.
 
 InexactAmountError: an operation would have lost a digit.
+
+Python's own operators on Decimal, even the unary minus, silently round to 28 digits: money is only
+calculated with the functions here, or by Postgres.
 """
 
 import decimal
@@ -38,6 +41,11 @@ def exact_sum(*amounts: Decimal) -> Decimal:
     except (decimal.Inexact, decimal.InvalidOperation) as error:
         raise InexactAmountError from error
     return total
+
+
+def negated(amount_usd: Decimal) -> Decimal:
+    """Return −amount; the unary minus of Decimal would round to 28 digits."""
+    return amount_usd.copy_negate()
 
 
 def tokens_cost_usd(tokens: int, usd_per_million: Decimal) -> Decimal:
