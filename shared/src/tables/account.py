@@ -90,9 +90,9 @@ _CREDIT = text(
     f"SELECT {_ENTRY_COLUMNS} FROM account_credit("  # noqa: S608
     ":team_id, :reason, :amount_usd, :reference, :note) AS e"
 ).bindparams(bindparam("amount_usd", type_=USD))
-_DEBIT = text(
-    f"SELECT {_ENTRY_COLUMNS} FROM account_debit("  # noqa: S608
-    ":team_id, :reason, :amount_usd, :reference, :note) AS e"
+_DEBIT_ADJUSTMENT = text(
+    f"SELECT {_ENTRY_COLUMNS} FROM account_debit_adjustment("  # noqa: S608
+    ":team_id, :amount_usd, :reference, :note) AS e"
 ).bindparams(bindparam("amount_usd", type_=USD))
 _DEBIT_USAGE = text(
     f"SELECT u.position, {_ENTRY_COLUMNS}"  # noqa: S608
@@ -118,26 +118,30 @@ async def credit(connection: AsyncConnection | AsyncSession, posting: Posting) -
     control plane's role may.
 
     Raises:
-        UnknownAccountError: the team has no account. AmountError: not a finite amount above zero.
+        UnknownAccountError: the team has no account.
+        AmountError: not a finite amount above zero.
 
     """
+    _check(posting, Reason.CREDIT, Reason.ADJUSTMENT)
     return _entry((await _execute(connection, _CREDIT, _parameters(posting)))[0])
 
 
 async def debit(connection: AsyncConnection | AsyncSession, posting: Posting) -> Entry:
     """Lower the balance by `posting.amount_usd`, below zero if need be; ADJUSTMENT and USAGE.
 
-    Waits for whoever holds the account, and holds it until the caller's commit. USAGE is for
-    settlement's role alone, ADJUSTMENT for the control plane's. At commit the usage charges of
-    a USAGE entry must add up to its amount.
+    Waits for whoever holds the account, and holds it until the caller's commit. ADJUSTMENT is
+    for the control plane's role alone, USAGE for settlement's: at commit the usage charges that
+    name the entry must add up to its amount.
 
     Raises:
-        UnknownAccountError: the team has no account. AmountError: not a finite amount above zero.
+        UnknownAccountError: the team has no account.
+        AmountError: not a finite amount above zero.
 
     """
     if posting.reason is Reason.USAGE:
         return (await debit_usage(connection, [posting]))[0]
-    return _entry((await _execute(connection, _DEBIT, _parameters(posting)))[0])
+    _check(posting, Reason.ADJUSTMENT)
+    return _entry((await _execute(connection, _DEBIT_ADJUSTMENT, _parameters(posting)))[0])
 
 
 async def debit_usage(
@@ -145,13 +149,11 @@ async def debit_usage(
 ) -> list[Entry]:
     """Debit settled usage from several accounts in one round trip, as `debit` does each.
 
-    The reason of every posting must be USAGE. Accounts are locked in id order; the entries come
-    back in the order of the postings. One refused posting refuses all.
+    Accounts are locked in id order; the entries come back in the order of the postings. One
+    refused posting refuses all.
     """
-    if any(posting.reason is not Reason.USAGE for posting in postings):
-        raise ValueError("debit_usage takes postings with the reason USAGE")
     for posting in postings:
-        _check_amount(posting.amount_usd)
+        _check(posting, Reason.USAGE)
     rows = await _execute(
         connection,
         _DEBIT_USAGE,
@@ -179,13 +181,14 @@ async def lock_accounts(
     ]
 
 
-def _check_amount(amount_usd: Decimal) -> None:
-    if not amount_usd.is_finite() or amount_usd <= 0:
+def _check(posting: Posting, *reasons: Reason) -> None:
+    if posting.reason not in reasons:
+        raise ValueError(f"not a reason for this: {posting.reason}")
+    if not posting.amount_usd.is_finite() or posting.amount_usd <= 0:
         raise AmountError
 
 
 def _parameters(posting: Posting) -> dict[str, Any]:
-    _check_amount(posting.amount_usd)
     return {
         "team_id": posting.team_id,
         "reason": str(posting.reason),

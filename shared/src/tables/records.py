@@ -54,6 +54,7 @@ class InferenceRecord(Base, table=True):
         CheckConstraint("attempt_no > 0", name="attempt_no"),
         CheckConstraint("state IN ('PENDING', 'SETTLED', 'UNBILLABLE', 'HELD')", name="state"),
         CheckConstraint("(state = 'SETTLED') = (settled_at IS NOT NULL)", name="settled_at"),
+        CheckConstraint("(state = 'HELD') = (held_reason IS NOT NULL)", name="held_reason"),
         CheckConstraint(
             "state <> 'PENDING' OR num_nulls("
             + ", ".join(f"{c}_tokens" for c in TOKEN_CLASSES)

@@ -1,0 +1,14 @@
+"""The core: teams, tiers, keys, accounts, ledger, records, charges, prices, outbox."""
+
+from alembic import op
+
+from quotagate.sql_scripts import run_scripts
+
+revision = "0001_core"
+down_revision = None
+run = "before"
+
+
+def upgrade() -> None:
+    """Create the tables, the account's functions, the invariants and the services' rights."""
+    run_scripts(op.get_bind(), revision, "tables", "account", "invariants", "grants")
