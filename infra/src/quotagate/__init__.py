@@ -1,0 +1,1 @@
+"""Runs Quotagate: the local stack, migrations, and the operator's command."""

@@ -1,0 +1,168 @@
+"""Which programs a stack has, how each is started, and what its environment holds."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from quotagate.stack.ports import HOST
+from quotagate.stack.postgres import DATABASE, OWNER
+from quotagate.stack.programs import Program, python_program
+from quotagate.stack.state import State
+
+SERVERS = ("nats", "valkey", "postgres")
+
+MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        "tier-cache": "tier_cache",
+        "admission": "admission",
+        "settlement": "settlement",
+        "control-plane": "control_plane",
+        "fake-provider": "fake_provider",
+        "edge-proxy": "edge_proxy",
+    }
+)
+SERVICES = tuple(MODULES)
+SCALABLE = ("edge-proxy", "admission", "tier-cache", "settlement")
+
+_ON_THE_BUS = frozenset(MODULES) - {"fake-provider"}
+_WITH_VALKEY = frozenset({"admission", "tier-cache", "settlement"})
+_WITH_DATABASE = frozenset({"tier-cache", "settlement", "control-plane"})
+_WITH_PEPPER = frozenset({"edge-proxy", "control-plane"})
+
+GRACE_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Addresses and passwords of the three servers.
+
+    `nats_passwords` and `redis_urls` are by service, and `operator` may do everything;
+    `database_urls` are by role.
+    """
+
+    nats_url: str
+    nats_monitor_url: str
+    nats_passwords: Mapping[str, str]
+    redis_urls: Mapping[str, str]
+    database_urls: Mapping[str, str]
+
+    @property
+    def redis_url(self) -> str:
+        """The address with the user who may do everything."""
+        return self.redis_urls["operator"]
+
+    @property
+    def database_url(self) -> str:
+        """The address with the role that owns the database and runs migrations."""
+        return self.database_urls[OWNER]
+
+
+def servers(state: State) -> Servers:
+    """Return the addresses of a stack's servers."""
+    ports, credentials = state.ports, state.credentials
+    return Servers(
+        nats_url=f"nats://{HOST}:{ports['nats']}",
+        nats_monitor_url=f"http://{HOST}:{ports['nats-monitor']}",
+        nats_passwords=MappingProxyType(credentials.nats),
+        redis_urls=MappingProxyType(
+            {
+                user: f"redis://{user}:{password}@{HOST}:{ports['valkey']}/0"
+                for user, password in credentials.valkey.items()
+            }
+        ),
+        database_urls=MappingProxyType(
+            {
+                role: f"postgresql://{role}:{password}@{HOST}:{ports['postgres']}/{DATABASE}"
+                for role, password in credentials.database.items()
+            }
+        ),
+    )
+
+
+def service_of(program: str) -> str:
+    """Return the service that a program is a replica of: `admission` for `admission-2`."""
+    head, _, tail = program.rpartition("-")
+    return head if tail.isdecimal() and head in MODULES else program
+
+
+def replicas(services: Iterable[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the program names: `admission`, then `admission-2` and so on."""
+    return [
+        service if number == 1 else f"{service}-{number}"
+        for service in services
+        for number in range(1, counts.get(service, 1) + 1)
+    ]
+
+
+def service_environment(program: str, state: State) -> dict[str, str]:
+    """Return what one service's process reads; paths are relative to the stack's folder."""
+    service = service_of(program)
+    known = servers(state)
+    environment = {
+        "QUOTAGATE_HOST": HOST,
+        "QUOTAGATE_PORT": str(state.ports[program]),
+        "QUOTAGATE_GRACE_S": str(GRACE_S),
+    }
+    if service in _ON_THE_BUS:
+        environment |= {
+            "QUOTAGATE_NATS_URL": known.nats_url,
+            "QUOTAGATE_NATS_MONITOR_URL": known.nats_monitor_url,
+            "QUOTAGATE_NATS_USER": service,
+            "QUOTAGATE_NATS_PASSWORD": known.nats_passwords[service],
+        }
+    if service in _WITH_VALKEY:
+        environment["QUOTAGATE_REDIS_URL"] = known.redis_urls[service]
+    if service in _WITH_DATABASE:
+        role = f"quotagate_{service.replace('-', '_')}"
+        environment["QUOTAGATE_DATABASE_URL"] = known.database_urls[role]
+    if service in _WITH_PEPPER:
+        environment["QUOTAGATE_KEY_PEPPER"] = state.credentials.key_pepper
+    if service == "control-plane":
+        environment["QUOTAGATE_ADMIN_TOKEN"] = state.credentials.admin_token
+    if service == "edge-proxy":
+        environment["QUOTAGATE_DATA_DIR"] = f"data/{program}"
+        if "fake-provider" in state.ports:
+            environment["QUOTAGATE_FAKE_PROVIDER_URL"] = (
+                f"http://{HOST}:{state.ports['fake-provider']}"
+            )
+    return environment
+
+
+def service_program(program: str, state: State) -> Program:
+    """Return how one service's process is started."""
+    return python_program(
+        program, MODULES[service_of(program)], service_environment(program, state), GRACE_S
+    )
+
+
+def nats_program(binary: Path, directory: Path, state: State) -> Program:
+    """Return how the NATS server is started; `directory` holds its configuration and its data."""
+    return Program(
+        "nats",
+        (
+            str(binary),
+            *("--config", str(directory / "nats.conf")),
+            *("--addr", HOST),
+            *("--port", str(state.ports["nats"])),
+            *("--http_port", str(state.ports["nats-monitor"])),
+            *("--store_dir", str(directory / "data")),
+        ),
+        server=True,
+    )
+
+
+def valkey_program(binary: Path, directory: Path, state: State) -> Program:
+    """Return how the Valkey server is started."""
+    return Program(
+        "valkey",
+        (
+            str(binary),
+            str(directory / "valkey.conf"),
+            *("--bind", HOST),
+            *("--port", str(state.ports["valkey"])),
+            *("--dir", str(directory / "data")),
+            *("--aclfile", str(directory / "users.acl")),
+        ),
+        server=True,
+    )

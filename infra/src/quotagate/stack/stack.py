@@ -1,0 +1,318 @@
+"""The local stack: three servers, the services and a fake provider under one supervisor."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kit.settings import NatsSettings, load
+from quotagate.stack import (
+    layout,
+    ports,
+    postgres,
+    preparation,
+    processes,
+    programs,
+    readiness,
+    state,
+    supervisor,
+    unprivileged,
+)
+from quotagate.stack.errors import BusyError, NotRunningError, StackError
+from quotagate.stack.ports import PortPolicy
+from quotagate.stack.preparation import PostgresPlace
+from quotagate.stack.programs import Program
+from quotagate.stack.readiness import Probe
+from quotagate.stack.state import State
+from quotagate.stack.supervisor import ProcessStatus, Supervisor
+from quotagate.streams import make_streams
+
+_SERVERS_TIMEOUT_S = 60.0
+_SERVICES_TIMEOUT_S = 60.0
+_SHUTDOWN_S = 90.0
+_SERVER_PORTS = ("supervisor", "nats", "nats-monitor", "valkey", "postgres")
+
+
+class Stack:
+    """One stack in one folder. Every call blocks: from async code use `asyncio.to_thread`.
+
+    Programs are called `nats`, `valkey`, `postgres`, and like the services; further replicas
+    `admission-2` and so on. A service's name alone means all its replicas.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        policy: PortPolicy = PortPolicy.DEFAULTS,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = directory.absolute()
+        self._policy = policy
+        self._environment = dict(os.environ if environment is None else environment)
+        self._state: State | None = state.load(self.directory)
+
+    # What there is to know
+
+    @property
+    def state(self) -> State:
+        """Ports and secrets.
+
+        Raises:
+            NotRunningError: the stack was never started.
+
+        """
+        if self._state is None:
+            raise NotRunningError
+        return self._state
+
+    @property
+    def servers(self) -> layout.Servers:
+        """Addresses and passwords of NATS, Valkey and Postgres."""
+        return layout.servers(self.state)
+
+    def url(self, program: str) -> str:
+        """Return the HTTP address of a service, such as `edge-proxy` or `edge-proxy-2`."""
+        return f"http://{ports.HOST}:{self.state.ports[program]}"
+
+    def service_environment(self, service: str) -> dict[str, str]:
+        """Return the variables the stack would start this service with."""
+        return layout.service_environment(service, self.state)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the supervisor answers."""
+        return self._state is not None and self._supervisor.answers()
+
+    def status(self) -> list[ProcessStatus]:
+        """Return every program's state."""
+        return self._supervisor.status()
+
+    def log_file(self, program: str) -> Path:
+        """Return where a program's output goes."""
+        return self.directory / "logs" / f"{program}.log"
+
+    @property
+    def _supervisor(self) -> Supervisor:
+        return Supervisor(self.state.ports["supervisor"], self.state.credentials.supervisor)
+
+    # The whole stack
+
+    def up(
+        self,
+        services: Sequence[str] = layout.SERVICES,
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
+        """Bring the stack to this state, whatever it is in now; returns when all are ready.
+
+        Servers always run. `services` names the services that shall run, `counts` how many
+        processes of each (1 where it says nothing). What runs as wanted isn't touched.
+
+        Raises:
+            StackError: something can't be had or doesn't become healthy; it is left to look at.
+
+        """
+        preparation.make_folders(self.directory)
+        with self._locked():
+            names = layout.replicas(services, counts or {})
+            running = self._recover()
+            self._choose_ports(names, running)
+            place = self._place_postgres()
+            wanted = preparation.server_programs(
+                self.directory, self.state, place, self._environment
+            )
+            wanted += [layout.service_program(name, self.state) for name in names]
+            self._supervise(wanted, place)
+            self._start_servers(place)
+            self._migrate()
+            self._start_services(names)
+
+    def stop_all(self) -> None:
+        """Stop every process and keep the data; fine when nothing runs."""
+        if self._state is None:
+            return
+        with self._locked():
+            self._end_processes()
+
+    def down(self) -> None:
+        """Stop every process and remove everything the stack made; fine when there is nothing."""
+        if not self.directory.exists():
+            return
+        with self._locked():
+            if self._state is not None:
+                self._end_processes()
+                if self._state.postgres_home is not None:
+                    shutil.rmtree(self._state.postgres_home, ignore_errors=True)
+            shutil.rmtree(self.directory)
+        self._state = None
+
+    # One program
+
+    def start(self, name: str) -> None:
+        """Start a program that was stopped; returns when it is ready."""
+        for program in self._programs(name):
+            self._supervisor.start(program)
+        self.wait_ready(name)
+
+    def stop(self, name: str) -> None:
+        """Stop a program; it stays stopped. Returns when it has left."""
+        for program in self._programs(name):
+            self._supervisor.stop(program)
+
+    def restart(self, name: str) -> None:
+        """Stop a program and start it again; returns when it is ready."""
+        self.stop(name)
+        self.start(name)
+
+    def signal(self, name: str, signal_name: str) -> None:
+        """Send a signal, such as `STOP`, `CONT` or `KILL`; who leaves is started again."""
+        for program in self._programs(name):
+            self._supervisor.signal(program, signal_name)
+
+    def kill(self, name: str) -> None:
+        """End a program with SIGKILL; returns when it is gone, and the supervisor restarts it."""
+        pids = {status.name: status.pid for status in self.status()}
+        for program in self._programs(name):
+            self._supervisor.signal(program, "KILL")
+            self._supervisor.wait_until_left(program, pids[program])
+
+    def wait_ready(self, name: str, timeout_s: float = _SERVICES_TIMEOUT_S) -> None:
+        """Return when a program is ready.
+
+        Raises:
+            UnhealthyError: it took longer, or left for good.
+
+        """
+        probes = {program: self._probe(program) for program in self._programs(name)}
+        readiness.wait_until_ready(probes, self._supervisor, self.directory / "logs", timeout_s)
+
+    # How it is done
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.directory / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError from None
+            self._state = state.load(self.directory)
+            yield
+
+    def _remember(self, **changes: object) -> None:
+        self._state = replace(self.state, **changes)  # type: ignore[arg-type] # fields by name
+        state.save(self.directory, self._state)
+
+    def _recover(self) -> frozenset[str]:
+        """Return what runs; without a supervisor nothing does, once what it left is ended."""
+        if self._state is None:
+            self._state = State.new()
+            state.save(self.directory, self._state)
+        if not self.state.ports:
+            return frozenset()
+        if self._supervisor.answers():
+            running = {status.name for status in self.status() if status.is_wanted}
+            return frozenset(running | {"supervisor", "nats-monitor"})
+        processes.end_all(self.state.mark)
+        if self.state.postgres_home is not None:
+            postgres.forget_last_run(Path(self.state.postgres_home))
+        return frozenset()
+
+    def _choose_ports(self, names: Sequence[str], running: frozenset[str]) -> None:
+        chosen = ports.choose(
+            [*_SERVER_PORTS, *names],
+            self._policy,
+            self.state.ports,
+            self._environment,
+            running,
+        )
+        self._remember(ports=self.state.ports | chosen)
+
+    def _place_postgres(self) -> PostgresPlace:
+        if self.state.postgres_home is None or not Path(self.state.postgres_home).is_dir():
+            inside = self.directory / "postgres"
+            home = postgres.choose_home(inside, unprivileged.for_postgres())
+            self._remember(postgres_home=str(home))
+        home = Path(str(self.state.postgres_home))
+        return preparation.find_postgres(home, self._environment)
+
+    def _supervise(self, wanted: Sequence[Program], place: PostgresPlace) -> None:
+        """Have the supervisor know the programs, itself started if need be."""
+        text = programs.configuration(
+            wanted,
+            self.state.ports["supervisor"],
+            self.state.credentials.supervisor,
+            root=place.account.switch,
+        )
+        state.write_private(self.directory / supervisor.CONFIGURATION, text)
+        if self._supervisor.answers():
+            self._supervisor.reload()
+            return
+        environment = programs.supervisor_environment(wanted, self.state.mark)
+        supervisor.launch(self.directory, environment, self._supervisor)
+
+    def _start_servers(self, place: PostgresPlace) -> None:
+        self._supervisor.start("nats")
+        self._supervisor.start("valkey")
+        # Making the cluster takes longest; meanwhile the other two come up.
+        passwords = self.state.credentials.database
+        postgres.make_cluster(
+            place.home, place.account, place.binaries, passwords[postgres.SUPERUSER]
+        )
+        self._supervisor.start("postgres")
+        self._wait(layout.SERVERS, _SERVERS_TIMEOUT_S)
+
+    def _migrate(self) -> None:
+        """Bring database, roles and streams to this version."""
+        passwords = self.state.credentials.database
+        known = self.servers
+        asyncio.run(
+            postgres.make_owner(
+                self.state.ports["postgres"],
+                passwords[postgres.SUPERUSER],
+                passwords[postgres.OWNER],
+            )
+        )
+        as_operator = {
+            "QUOTAGATE_PORT": "0",
+            "QUOTAGATE_NATS_URL": known.nats_url,
+            "QUOTAGATE_NATS_USER": "operator",
+            "QUOTAGATE_NATS_PASSWORD": known.nats_passwords["operator"],
+        }
+        asyncio.run(make_streams(load(NatsSettings, as_operator)))
+
+    def _start_services(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._supervisor.start(name)
+        self._wait(names, _SERVICES_TIMEOUT_S)
+
+    def _wait(self, names: Sequence[str], timeout_s: float) -> None:
+        probes = {name: self._probe(name) for name in names}
+        readiness.wait_until_ready(probes, self._supervisor, self.directory / "logs", timeout_s)
+
+    def _programs(self, name: str) -> list[str]:
+        """Return the programs that a name means."""
+        known = [status.name for status in self.status()]
+        found = [program for program in known if name in {program, layout.service_of(program)}]
+        if not found:
+            raise StackError(f"no program is called {name}; there are: {', '.join(known)}")
+        return found
+
+    def _probe(self, name: str) -> Probe:
+        if name == "nats":
+            return readiness.http_probe(self.state.ports["nats-monitor"], "/healthz")
+        if name == "valkey":
+            password = self.state.credentials.valkey["operator"]
+            return readiness.valkey_probe(self.state.ports["valkey"], "operator", password)
+        if name == "postgres":
+            return readiness.postgres_probe(self.state.ports["postgres"])
+        return readiness.http_probe(self.state.ports[name], "/health/ready")
+
+    def _end_processes(self) -> None:
+        if self.state.ports and self._supervisor.answers():
+            processes.thaw(self.state.mark)
+            self._supervisor.shut_down()
+            processes.wait_until_gone(self.state.mark, _SHUTDOWN_S)
+        processes.end_all(self.state.mark)

@@ -1,0 +1,43 @@
+"""The servers run as they must, and come back when they are killed."""
+
+import json
+import urllib.request
+
+import asyncpg
+import pytest
+from redis import Redis
+
+from quotagate.stack import Servers, Stack
+
+
+def test_jetstream_syncs_before_it_acknowledges(servers: Servers) -> None:
+    with urllib.request.urlopen(f"{servers.nats_monitor_url}/jsz") as answer:  # noqa: S310 - our own server
+        assert json.load(answer)["config"]["sync_always"] is True
+
+
+def test_valkey_never_evicts(servers: Servers) -> None:
+    with Redis.from_url(servers.redis_url) as redis:
+        assert redis.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+
+
+@pytest.mark.parametrize("setting", ["fsync", "synchronous_commit", "full_page_writes"])
+async def test_a_commit_means_on_disk(servers: Servers, setting: str) -> None:
+    connection = await asyncpg.connect(servers.database_url)
+    try:
+        assert await connection.fetchval(f"SHOW {setting}") == "on"
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("name", ["nats", "valkey", "postgres"])
+def test_a_killed_server_is_started_again(own_servers: Stack, name: str) -> None:
+    before = {status.name: status.pid for status in own_servers.status()}
+
+    own_servers.kill(name)
+    own_servers.wait_ready(name)
+
+    after = {status.name: status.pid for status in own_servers.status()}
+    assert after[name] not in {0, before[name]}
+    assert {other: pid for other, pid in after.items() if other != name} == {
+        other: pid for other, pid in before.items() if other != name
+    }
