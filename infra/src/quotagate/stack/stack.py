@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kit.settings import NatsSettings, load
+from quotagate.database_roles import SERVICE_ROLES
+from quotagate.migrate import migrate
 from quotagate.stack import (
     layout,
     ports,
@@ -281,6 +283,8 @@ class Stack:
             "QUOTAGATE_NATS_USER": "operator",
             "QUOTAGATE_NATS_PASSWORD": known.nats_passwords["operator"],
         }
+        roles = {role: passwords[role] for role in SERVICE_ROLES}
+        migrate(known.database_url, roles)
         asyncio.run(make_streams(load(NatsSettings, as_operator)))
 
     def _start_services(self, names: Sequence[str]) -> None:
@@ -313,6 +317,9 @@ class Stack:
     def _end_processes(self) -> None:
         if self.state.ports and self._supervisor.answers():
             processes.thaw(self.state.mark)
+            names = [status.name for status in self.status()]
+            self._supervisor.stop_together([name for name in names if name not in layout.SERVERS])
+            self._supervisor.stop_together(layout.SERVERS)
             self._supervisor.shut_down()
             processes.wait_until_gone(self.state.mark, _SHUTDOWN_S)
         processes.end_all(self.state.mark)

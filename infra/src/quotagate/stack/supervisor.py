@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from quotagate.stack.programs import SUPERVISOR_USER
 CONFIGURATION = "supervisor.conf"
 
 _START_TIMEOUT_S = 10.0
+_STOP_TIMEOUT_S = 60.0
 _ALREADY = frozenset({60, 70})  # ALREADY_STARTED, NOT_RUNNING: it is as it should be
 _RUNNING_STATES = frozenset({"STARTING", "RUNNING", "BACKOFF"})
 
@@ -132,8 +133,23 @@ class Supervisor:
             with self._rpc() as rpc:
                 rpc.addProcessGroup(name)
 
+    def stop_together(self, names: Sequence[str]) -> None:
+        """Stop programs at the same time; returns when all have left.
+
+        Raises:
+            StackError: one is there still, long after the supervisor should have killed it.
+
+        """
+        for name in names:
+            self.stop(name, wait=False)
+        deadline_s = time.monotonic() + _STOP_TIMEOUT_S
+        while left := [each.name for each in self.status() if each.name in names and each.pid]:
+            if time.monotonic() > deadline_s:
+                raise StackError(f"these don't leave: {', '.join(left)}")
+            time.sleep(0.03)
+
     def shut_down(self) -> None:
-        """Tell the supervisor to stop everything, services before servers, and leave."""
+        """Tell the supervisor to leave, and before to stop what runs still."""
         with self._rpc() as rpc:
             rpc.shutdown()
 
