@@ -7,9 +7,8 @@ is a programmer's error ends the process.
 
 import asyncio
 import contextlib
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Literal
 
 import uvicorn
 from starlette.applications import Starlette
@@ -18,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from kit import log
+from kit.background import leave_if_crashed
 from kit.errors import NotReadyError
 from kit.health import Health
 from kit.metrics import metrics
@@ -59,7 +59,7 @@ def lifespan(
     async def run(_app: object) -> AsyncIterator[None]:
         stop = asyncio.Event()
         task = asyncio.create_task(_keep_open(open_service, health, stop), name="service")
-        task.add_done_callback(_leave_if_crashed)
+        task.add_done_callback(leave_if_crashed)
         yield
         health.stopping = True
         stop.set()
@@ -101,23 +101,24 @@ async def _keep_open(open_service: Open, health: Health, stop: asyncio.Event) ->
                 await stop.wait()
 
 
-def _leave_if_crashed(task: "asyncio.Task[None]") -> None:
-    """End the process when opening failed for a reason that trying again won't mend."""
-    if task.cancelled() or task.exception() is None:
-        return
-    _logger.error("service crashed", exc_info=task.exception())
-    os.kill(os.getpid(), signal.SIGTERM)
+def serve(
+    app: Starlette,
+    service: str,
+    settings: ServiceSettings,
+    *,
+    http: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
+) -> None:
+    """Run the application until the process is told to stop, then within `grace_s` no longer.
 
-
-def serve(app: Starlette, service: str, settings: ServiceSettings) -> None:
-    """Run the application until the process is told to stop, then within `grace_s` no longer."""
+    `http` may be a subclass of uvicorn's own protocol, for who must reach the connection itself.
+    """
     log.configure(service, settings.log_level)
     uvicorn.run(
         app,
         host=settings.host,
         port=settings.port,
         loop="uvloop",
-        http="httptools",
+        http=http,
         ws="none",
         lifespan="on",
         log_config=None,
