@@ -1,0 +1,37 @@
+-- Bring back TATs further ahead than any usage can explain (this server's clock was stepped back).
+-- Preflight only judges such a TAT as the longest debt; while it refuses it writes nothing, so
+-- without this call it would refuse until the clock has caught up.
+--
+-- KEYS  1 quota:{team}:rate:request_tat       ARGV  1 longest request debt, µs
+--       2 quota:{team}:rate:token_tat               2 longest token debt, µs
+--                                                   3 life of a TAT, ms
+--
+-- Reply, an array:
+--   1 now, µs of this server's clock
+--   2 request TAT, µs; nil: no debt
+--   3 token TAT, µs; nil: no debt
+--   4 1 if the request TAT was brought back, else 0
+--   5 the same for the token TAT
+--
+-- Writes  a TAT beyond its longest debt: now + that debt, living as long. Any other: nothing.
+
+local time = redis.call('TIME')
+local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+
+local function cap(key, max_debt_us)
+  local tat_text = redis.call('GET', key)
+  local tat_us = tat_text and tonumber(tat_text)
+  if not tat_us or tat_us <= now_us + max_debt_us then
+    return tat_us, 0
+  end
+  tat_us = now_us + max_debt_us
+  local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[3])
+  local expires_ms = math.max(idle_ms, math.ceil(tat_us / 1000))
+  -- Numbers, not text made here: Lua would write them with 14 digits.
+  redis.call('SET', key, tat_us, 'PXAT', expires_ms)
+  return tat_us, 1
+end
+
+local request_tat_us, request_capped = cap(KEYS[1], tonumber(ARGV[1]))
+local token_tat_us, token_capped = cap(KEYS[2], tonumber(ARGV[2]))
+return { now_us, request_tat_us, token_tat_us, request_capped, token_capped }

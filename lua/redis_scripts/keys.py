@@ -1,0 +1,61 @@
+"""Every Redis key of a team and how long it lives. Nothing else in the repository spells a key.
+
+`{team_id}` is the hash tag: all keys of a team share a cluster slot, so one script judges them all.
+"""
+
+import random
+import re
+from typing import NamedTuple
+
+from contracts.ids import ID_PATTERN
+from redis_scripts.errors import InvalidTeamIdError
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+
+TAT_LIFE_MS = _HOUR_MS
+TAT_JITTER_MS = 3 * _MINUTE_MS
+BALANCE_LIFE_MS = _HOUR_MS
+BALANCE_JITTER_MS = 3 * _MINUTE_MS
+TIER_LIFE_MS = 5 * _MINUTE_MS
+TIER_JITTER_MS = _MINUTE_MS
+# Longer than the mapping it fences, and far longer than any fill can be on its way.
+TIER_FENCE_LIFE_MS = _HOUR_MS
+
+_ID = re.compile(ID_PATTERN.removesuffix("$"))
+
+
+class TeamKeys(NamedTuple):
+    """The names of a team's keys. What each holds: `lua/README.md`."""
+
+    request_tat: str
+    token_tat: str
+    tier: str
+    tier_version: str
+    balance: str
+    balance_version: str
+
+
+def team_keys(team_id: str) -> TeamKeys:
+    """Return the names of a team's keys.
+
+    Raises:
+        InvalidTeamIdError: a brace, for one, would move the keys to another team's slot.
+
+    """
+    if _ID.fullmatch(team_id) is None:
+        raise InvalidTeamIdError
+    team = f"quota:{{{team_id}}}"
+    return TeamKeys(
+        request_tat=f"{team}:rate:request_tat",
+        token_tat=f"{team}:rate:token_tat",
+        tier=f"{team}:tier",
+        tier_version=f"{team}:tier:version",
+        balance=f"{team}:account-balance",
+        balance_version=f"{team}:account-balance:version",
+    )
+
+
+def life_ms(base_ms: int, jitter_ms: int, rng: random.Random) -> int:
+    """Return a life of `base_ms` and up to `jitter_ms` more, so that keys don't die together."""
+    return base_ms + rng.randint(0, jitter_ms)
