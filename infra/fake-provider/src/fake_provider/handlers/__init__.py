@@ -1,0 +1,1 @@
+"""What wakes the provider: inference calls, and the questions of tests."""
