@@ -5,7 +5,7 @@ disconnected, and a dead peer is noticed after two missed pings.
 """
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import nats
 import nats.errors
@@ -29,18 +29,25 @@ async def _log_disconnected() -> None:
     _logger.warning("nats disconnected")
 
 
-async def _log_reconnected() -> None:
-    _logger.info("nats reconnected")
-
-
 @contextlib.asynccontextmanager
-async def connection(settings: NatsSettings, name: str) -> AsyncIterator[Client]:
+async def connection(
+    settings: NatsSettings, name: str, on_reconnected: Callable[[], None] | None = None
+) -> AsyncIterator[Client]:
     """Hold a connection that comes back by itself; close it at the end without draining.
+
+    `on_reconnected` is called when it came back: plain subscriptions have missed whatever was
+    published meanwhile.
 
     Raises:
         NotReadyError: no server answers, or it refuses our user.
 
     """
+
+    async def reconnected() -> None:
+        _logger.info("nats reconnected")
+        if on_reconnected is not None:
+            on_reconnected()
+
     try:
         # The first attempt is made without retries: whoever opens the service tries again.
         client = await nats.connect(
@@ -56,7 +63,7 @@ async def connection(settings: NatsSettings, name: str) -> AsyncIterator[Client]
             max_reconnect_attempts=-1,
             error_cb=_log_error,
             disconnected_cb=_log_disconnected,
-            reconnected_cb=_log_reconnected,
+            reconnected_cb=reconnected,
         )
     except (nats.errors.Error, OSError, TimeoutError) as error:
         raise NotReadyError(f"nats: {type(error).__name__}") from error
