@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from contracts import admission, cache, control, inference
+from contracts import admission, cache, control, dead, inference
 from contracts.catalogue import EVENTS, REQUESTS, STREAMS
-from contracts.contract import Event, RequestReply
+from contracts.contract import Event, RequestReply, Stream
 
 OPERATOR = "operator"
 
@@ -21,9 +21,11 @@ class Use:
     """What a service does on the bus beyond what it serves and emits (that is in the catalogue)."""
 
     asks: tuple[RequestReply[Any, Any], ...] = ()
-    follows: tuple[Event[Any], ...] = ()
-    """Events it receives, by a subscription or a consumer of their stream."""
-    trims: tuple[str, ...] = ()
+    hears: tuple[Event[Any], ...] = ()
+    """Events that each of its processes subscribes to."""
+    consumes: tuple[Stream, ...] = ()
+    """Streams that it pulls from, through a consumer that its replicas share."""
+    trims: tuple[Stream, ...] = ()
     """Streams it removes messages from."""
 
 
@@ -31,62 +33,76 @@ USES: Mapping[str, Use] = MappingProxyType(
     {
         "edge-proxy": Use(
             asks=(admission.PREFLIGHT, admission.POSTFLIGHT, cache.KEY_RESOLVE),
-            follows=(control.KEY_REVOKED,),
+            hears=(control.KEY_REVOKED,),
         ),
         "admission": Use(
             asks=(cache.TIER_RESOLVE, cache.BALANCE_FILL, cache.POLICIES, cache.PRICES),
-            follows=(control.POLICY_CHANGED, control.PRICE_CHANGED),
+            hears=(control.POLICY_CHANGED, control.PRICE_CHANGED),
         ),
-        "tier-cache": Use(follows=(control.TIER_CHANGED, control.ACCOUNT_ADJUSTED)),
+        "tier-cache": Use(consumes=(control.CONTROL_EVENTS,)),
         "settlement": Use(
-            follows=(inference.INFERENCE_RECORDED,), trims=(inference.INFERENCE_RECORDS.name,)
+            consumes=(inference.INFERENCE_RECORDS, dead.DEAD_LETTERS),
+            trims=(inference.INFERENCE_RECORDS,),
         ),
-        "control-plane": Use(
-            asks=(admission.LIMITS, cache.POLICIES),
-        ),
+        "control-plane": Use(asks=(admission.LIMITS,)),
     }
 )
 
 
 def _publishes(service: str, use: Use) -> list[str]:
-    followed = sorted({event.stream for event in use.follows})
     return [
         *(request.subject for request in use.asks),
         *(event.wildcard for event in EVENTS if service in event.emitted_by),
+        # Whether those it asks are there.
+        "$SRV.PING.>",
         "$JS.API.INFO",
-        "$JS.API.STREAM.NAMES",
         *(f"$JS.API.STREAM.INFO.{stream.name}" for stream in STREAMS),
+        # The owner of a stream makes it where nobody has yet.
         *(
-            subject
-            for stream in followed
-            for subject in (
-                f"$JS.API.CONSUMER.CREATE.{stream}.>",
-                f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.>",
-                f"$JS.API.CONSUMER.DELETE.{stream}.>",
-                f"$JS.API.CONSUMER.INFO.{stream}.>",
-                f"$JS.API.CONSUMER.NAMES.{stream}",
-                f"$JS.API.CONSUMER.MSG.NEXT.{stream}.>",
-                f"$JS.API.STREAM.MSG.GET.{stream}",
-                f"$JS.API.DIRECT.GET.{stream}.>",
-                f"$JS.API.DIRECT.GET.{stream}",
-                f"$JS.ACK.{stream}.>",
-                f"$JS.FC.{stream}.>",
-            )
+            f"$JS.API.STREAM.{verb}.{stream.name}"
+            for stream in STREAMS
+            if stream.owner == service
+            for verb in ("CREATE", "UPDATE")
         ),
-        *(f"$JS.API.STREAM.PURGE.{stream}" for stream in use.trims),
-        *(f"$JS.API.STREAM.MSG.DELETE.{stream}" for stream in use.trims),
+        *(subject for stream in use.consumes for subject in _consumer_subjects(stream.name)),
+        *(
+            f"$JS.API.STREAM.{verb}.{stream.name}"
+            for stream in use.trims
+            for verb in ("PURGE", "MSG.DELETE")
+        ),
     ]
+
+
+def _consumer_subjects(stream: str) -> tuple[str, ...]:
+    return (
+        f"$JS.API.CONSUMER.CREATE.{stream}.>",
+        f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.>",
+        f"$JS.API.CONSUMER.INFO.{stream}.>",
+        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.>",
+        f"$JS.API.STREAM.MSG.GET.{stream}",
+        f"$JS.API.DIRECT.GET.{stream}",
+        f"$JS.API.DIRECT.GET.{stream}.>",
+        f"$JS.ACK.{stream}.>",
+    )
 
 
 def _subscribes(service: str, use: Use) -> list[str]:
     return [
         "_INBOX.>",
-        "$SRV.>",
-        *(request.subject for request in REQUESTS if request.served_by == service),
-        *(event.wildcard for event in use.follows),
         *(
-            f"$JS.EVENT.ADVISORY.CONSUMER.{advisory}.{stream}.>"
-            for stream in sorted({event.stream for event in use.follows})
+            subject
+            for verb in ("PING", "INFO", "STATS")
+            for subject in (
+                f"$SRV.{verb}",
+                f"$SRV.{verb}.{service}",
+                f"$SRV.{verb}.{service}.*",
+            )
+        ),
+        *(request.subject for request in REQUESTS if request.served_by == service),
+        *(event.wildcard for event in use.hears),
+        *(
+            f"$JS.EVENT.ADVISORY.CONSUMER.{advisory}.{stream.name}.>"
+            for stream in use.consumes
             for advisory in ("MAX_DELIVERIES", "MSG_TERMINATED")
         ),
     ]

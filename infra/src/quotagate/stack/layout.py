@@ -32,6 +32,25 @@ _WITH_PEPPER = frozenset({"edge-proxy", "control-plane"})
 
 GRACE_S = 10
 
+_SET_BY_US = frozenset(
+    {
+        "QUOTAGATE_HOST",
+        "QUOTAGATE_PORT",
+        "QUOTAGATE_GRACE_S",
+        "QUOTAGATE_NATS_URL",
+        "QUOTAGATE_NATS_MONITOR_URL",
+        "QUOTAGATE_NATS_USER",
+        "QUOTAGATE_NATS_PASSWORD",
+        "QUOTAGATE_REDIS_URL",
+        "QUOTAGATE_DATABASE_URL",
+        "QUOTAGATE_KEY_PEPPER",
+        "QUOTAGATE_ADMIN_TOKEN",
+        "QUOTAGATE_DATA_DIR",
+        "QUOTAGATE_FAKE_PROVIDER_URL",
+        "QUOTAGATE_FAKE_PROVIDER_KEY",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Servers:
@@ -123,10 +142,31 @@ def service_environment(program: str, state: State) -> dict[str, str]:
     if service == "edge-proxy":
         environment["QUOTAGATE_DATA_DIR"] = f"data/{program}"
         if "fake-provider" in state.ports:
-            environment["QUOTAGATE_FAKE_PROVIDER_URL"] = (
-                f"http://{HOST}:{state.ports['fake-provider']}"
-            )
+            environment |= {
+                "QUOTAGATE_FAKE_PROVIDER_URL": f"http://{HOST}:{state.ports['fake-provider']}",
+                "QUOTAGATE_FAKE_PROVIDER_KEY": "fake",
+            }
     return environment
+
+
+def inherited_environment(
+    environment: Mapping[str, str], routes_file: Path, *, ours: bool
+) -> dict[str, str]:
+    """Return what all programs inherit from the user's environment.
+
+    With `ours`, his `QUOTAGATE_` variables reach the services, unless the stack sets them itself.
+    What steers Postgres's client library is left out: it would lead to another server.
+    """
+    prefix = "QUOTAGATE_"
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("PG")
+        and (ours or not name.startswith(prefix))
+        and name.removesuffix("_FILE") not in _SET_BY_US
+    }
+    routes = Path(kept.get("QUOTAGATE_ROUTES_FILE", routes_file)).expanduser().absolute()
+    return kept | {"QUOTAGATE_ROUTES_FILE": str(routes)}
 
 
 def service_program(program: str, state: State) -> Program:

@@ -49,7 +49,8 @@ def python_program(name: str, module: str, environment: Mapping[str, str], grace
     """Return the program of one of our own processes."""
     return Program(
         name,
-        (sys.executable, "-m", module),
+        # -P: what lies in the stack's folder is not to be imported.
+        (sys.executable, "-P", "-m", module),
         environment=environment,
         stop_wait_s=grace_s + 5,
     )

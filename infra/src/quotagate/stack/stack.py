@@ -93,6 +93,16 @@ class Stack:
         """Return every program's state."""
         return self._supervisor.status()
 
+    def programs_of(self, service: str) -> list[str]:
+        """Return the programs that are a service's replicas, as they are set up now."""
+        return sorted(
+            status.name for status in self.status() if layout.service_of(status.name) == service
+        )
+
+    def problem(self, program: str) -> str | None:
+        """Ask a program once whether it is ready; None: it is."""
+        return self._probe(program)()
+
     def log_file(self, program: str) -> Path:
         """Return where a program's output goes."""
         return self.directory / "logs" / f"{program}.log"
@@ -252,8 +262,13 @@ class Stack:
         if self._supervisor.answers():
             self._supervisor.reload()
             return
-        environment = programs.supervisor_environment(wanted, self.state.mark)
-        supervisor.launch(self.directory, environment, self._supervisor)
+        inherited = layout.inherited_environment(
+            self._environment,
+            preparation.CONFIG_FOLDER / "routes.toml",
+            ours=self._policy is PortPolicy.DEFAULTS,
+        )
+        needed = programs.supervisor_environment(wanted, self.state.mark)
+        supervisor.launch(self.directory, inherited | needed, self._supervisor)
 
     def _start_servers(self, place: PostgresPlace) -> None:
         self._supervisor.start("nats")

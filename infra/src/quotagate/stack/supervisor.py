@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import os
 import subprocess
 import sys
 import time
@@ -166,6 +165,8 @@ def _unless_already() -> Iterator[None]:
 def launch(directory: Path, environment: Mapping[str, str], supervisor: Supervisor) -> None:
     """Start the supervisor with the configuration in `directory`; returns when it answers.
 
+    `environment` is all that it and its programs inherit.
+
     Raises:
         StackError: it doesn't come up; the text says what it complained about.
 
@@ -173,7 +174,7 @@ def launch(directory: Path, environment: Mapping[str, str], supervisor: Supervis
     answer = subprocess.run(  # noqa: S603 - our own interpreter and arguments
         [sys.executable, "-m", "supervisor.supervisord", "-c", CONFIGURATION],
         cwd=directory,
-        env={**os.environ, **environment},
+        env=dict(environment),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,0 +1,35 @@
+"""The operator's command: one module per group of subcommands.
+
+Statuses: 0 done, 1 it failed and said why, 2 wrong usage, 130 interrupted.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from kit.errors import KitError
+from quotagate.cli import local, setup
+from quotagate.migration_errors import MigrationError
+from quotagate.stack.errors import StackError
+
+_FAILED = 1
+_INTERRUPTED = 130
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its status; what went wrong goes to standard error."""
+    parser = argparse.ArgumentParser(
+        prog="quotagate", description="Runs Quotagate and looks after it.", allow_abbrev=False
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    local.add_commands(commands)
+    setup.add_commands(commands)
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except (StackError, MigrationError, KitError) as error:
+        sys.stderr.write(f"quotagate: {error}\n")
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0

@@ -1,0 +1,50 @@
+"""`migrate`: what a deployment runs once before its services start."""
+
+import argparse
+import asyncio
+import sys
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from kit.settings import NatsSettings, load
+from quotagate.migrate import migrate
+from quotagate.streams import make_streams
+
+
+class MigrateSettings(NatsSettings):
+    """Where the stores are, whom to connect as, and the passwords that the roles shall have."""
+
+    port: int = Field(0, description="Not used.")
+    database_url: SecretStr = Field(
+        description="postgresql:// address with the role that owns the database."
+    )
+    tier_cache_database_password: SecretStr = Field(description="For quotagate_tier_cache.")
+    settlement_database_password: SecretStr = Field(description="For quotagate_settlement.")
+    control_plane_database_password: SecretStr = Field(description="For quotagate_control_plane.")
+    stream_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
+        1, description="Copies of each stream: 1 alone, 3 in a cluster."
+    )
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add this module's commands."""
+    command = commands.add_parser(
+        "migrate", help="bring database, roles and streams to this version"
+    )
+    command.set_defaults(run=_migrate)
+
+
+def _migrate(_options: argparse.Namespace) -> None:
+    settings = load(MigrateSettings)
+    migrate(
+        settings.database_url.get_secret_value(),
+        {
+            f"quotagate_{service}": getattr(
+                settings, f"{service}_database_password"
+            ).get_secret_value()
+            for service in ("tier_cache", "settlement", "control_plane")
+        },
+    )
+    asyncio.run(make_streams(settings, settings.stream_replicas))
+    sys.stdout.write("The database, its roles and the streams are at this version.\n")
