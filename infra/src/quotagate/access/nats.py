@@ -88,7 +88,8 @@ def _consumer_subjects(stream: str) -> tuple[str, ...]:
 
 def _subscribes(service: str, use: Use) -> list[str]:
     return [
-        "_INBOX.>",
+        # Answers to its own questions only: kit.bus.connection asks for this prefix.
+        f"_INBOX.{service}.>",
         *(
             subject
             for verb in ("PING", "INFO", "STATS")

@@ -87,7 +87,7 @@ class Stack:
     @property
     def is_running(self) -> bool:
         """Whether the supervisor answers."""
-        return self._state is not None and self._supervisor.answers()
+        return self._state is not None and bool(self._state.ports) and self._supervisor.answers()
 
     def status(self) -> list[ProcessStatus]:
         """Return every program's state."""
@@ -109,6 +109,8 @@ class Stack:
 
     @property
     def _supervisor(self) -> Supervisor:
+        if not self.state.ports:
+            raise NotRunningError
         return Supervisor(self.state.ports["supervisor"], self.state.credentials.supervisor)
 
     # The whole stack
@@ -222,9 +224,7 @@ class Stack:
         if self._state is None:
             self._state = State.new()
             state.save(self.directory, self._state)
-        if not self.state.ports:
-            return frozenset()
-        if self._supervisor.answers():
+        if self.is_running:
             running = {status.name for status in self.status() if status.is_wanted}
             return frozenset(running | {"supervisor", "nats-monitor"})
         processes.end_all(self.state.mark)
@@ -330,7 +330,7 @@ class Stack:
         return readiness.http_probe(self.state.ports[name], "/health/ready")
 
     def _end_processes(self) -> None:
-        if self.state.ports and self._supervisor.answers():
+        if self.is_running:
             processes.thaw(self.state.mark)
             names = [status.name for status in self.status()]
             self._supervisor.stop_together([name for name in names if name not in layout.SERVERS])

@@ -25,10 +25,6 @@ async def _log_error(error: Exception) -> None:
     _logger.warning("nats error", error=type(error).__name__, detail=str(error))
 
 
-async def _log_disconnected() -> None:
-    _logger.warning("nats disconnected")
-
-
 @contextlib.asynccontextmanager
 async def connection(
     settings: NatsSettings, name: str, on_reconnected: Callable[[], None] | None = None
@@ -42,6 +38,11 @@ async def connection(
         NotReadyError: no server answers, or it refuses our user.
 
     """
+    leaving = False
+
+    async def disconnected() -> None:
+        if not leaving:
+            _logger.warning("nats disconnected")
 
     async def reconnected() -> None:
         _logger.info("nats reconnected")
@@ -55,6 +56,8 @@ async def connection(
             name=name,
             user=settings.nats_user or None,
             password=settings.nats_password.get_secret_value() or None,
+            # Answers go to an inbox that no other user may read.
+            inbox_prefix=f"_INBOX.{settings.nats_user}" if settings.nats_user else "_INBOX",
             pending_size=0,
             ping_interval=_PING_INTERVAL_S,
             max_outstanding_pings=2,
@@ -62,7 +65,7 @@ async def connection(
             reconnect_time_wait=1,
             max_reconnect_attempts=-1,
             error_cb=_log_error,
-            disconnected_cb=_log_disconnected,
+            disconnected_cb=disconnected,
             reconnected_cb=reconnected,
         )
     except (nats.errors.Error, OSError, TimeoutError) as error:
@@ -70,6 +73,7 @@ async def connection(
     try:
         yield client
     finally:
+        leaving = True
         await client.close()
 
 
