@@ -19,9 +19,12 @@ local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
 
 local function cap(key, max_debt_us)
-  local tat_text = redis.call('GET', key)
-  local tat_us = tat_text and tonumber(tat_text)
-  if not tat_us or tat_us <= now_us + max_debt_us then
+  local text = redis.call('GET', key)
+  if not text then
+    return false, 0
+  end
+  local tat_us = tonumber(text)
+  if tat_us <= now_us + max_debt_us then
     return tat_us, 0
   end
   tat_us = now_us + max_debt_us

@@ -22,19 +22,23 @@
 
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local stored = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3])
-local balance = stored[3]
 
-local function capped(tat_text, max_debt_us)
-  local tat_us = tat_text and tonumber(tat_text)
-  if tat_us and tat_us > now_us + max_debt_us then
+-- Text that is no number fails here, before anything is written: never an admission by mistake.
+local function read_tat(key, max_debt_us)
+  local text = redis.call('GET', key)
+  if not text then
+    return false, 0
+  end
+  local tat_us = tonumber(text)
+  if tat_us > now_us + max_debt_us then
     return now_us + max_debt_us, 1
   end
   return tat_us, 0
 end
 
-local token_tat_us, token_capped = capped(stored[1], tonumber(ARGV[5]))
-local request_tat_us, request_capped = capped(stored[2], tonumber(ARGV[6]))
+local token_tat_us, token_capped = read_tat(KEYS[1], tonumber(ARGV[5]))
+local request_tat_us, request_capped = read_tat(KEYS[2], tonumber(ARGV[6]))
+local balance = redis.call('GET', KEYS[3])
 
 -- First, because it alone can fail (a balance beyond 64 bits), and then nothing must be written.
 if balance and ARGV[2] ~= '0' then

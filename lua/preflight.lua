@@ -24,19 +24,24 @@
 
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local stored = redis.call('MGET', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
-local tier, balance = stored[3], stored[4]
 
-local function capped(tat_text, max_debt_us)
-  local tat_us = tat_text and tonumber(tat_text)
-  if tat_us and tat_us > now_us + max_debt_us then
+-- Text that is no number fails here, before anything is written: never an admission by mistake.
+local function read_tat(key, max_debt_us)
+  local text = redis.call('GET', key)
+  if not text then
+    return false, 0
+  end
+  local tat_us = tonumber(text)
+  if tat_us > now_us + max_debt_us then
     return now_us + max_debt_us, 1
   end
   return tat_us, 0
 end
 
-local request_tat_us, request_capped = capped(stored[1], tonumber(ARGV[6]))
-local token_tat_us, token_capped = capped(stored[2], tonumber(ARGV[7]))
+local request_tat_us, request_capped = read_tat(KEYS[1], tonumber(ARGV[6]))
+local token_tat_us, token_capped = read_tat(KEYS[2], tonumber(ARGV[7]))
+local tier = redis.call('GET', KEYS[3])
+local balance = redis.call('GET', KEYS[4])
 
 local function reply(verdict)
   return {
@@ -53,8 +58,8 @@ end
 if not balance then
   return reply('balance_missing')
 end
--- By its sign alone: as a number it could be longer than a double is exact.
-if string.byte(balance) == 45 then
+-- By its first character alone: as a number it could be longer than a double is exact.
+if not string.find(balance, '^%d') then
   return reply('balance_negative')
 end
 local request_ready_us = (request_tat_us or 0) - tonumber(ARGV[3])
