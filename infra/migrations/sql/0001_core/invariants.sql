@@ -25,14 +25,20 @@ ALTER TABLE usage_charge ENABLE ALWAYS TRIGGER usage_charge_is_append_only;
 ALTER TABLE price ENABLE ALWAYS TRIGGER price_is_append_only;
 ALTER TABLE account ENABLE ALWAYS TRIGGER account_stays;
 
--- A balance is what the entry of its version says: no balance moves without an entry.
+-- A balance is what the entry of its version says, and versions only go up, by one: no balance
+-- moves without an entry, nor back to what an earlier entry said.
 CREATE FUNCTION account_matches_ledger() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp
 AS $$
 BEGIN
-    IF NEW.version = 0 AND NEW.balance_usd = 0 THEN
+    IF TG_OP = 'INSERT' AND NEW.version = 0 AND NEW.balance_usd = 0 THEN
         RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' AND NEW.version <> OLD.version + 1 THEN
+        RAISE EXCEPTION 'the version of account % must go from % to %, not to %',
+            NEW.team_id, OLD.version, OLD.version + 1, NEW.version
+            USING ERRCODE = 'integrity_constraint_violation';
     END IF;
     PERFORM FROM ledger_entry
     WHERE team_id = NEW.team_id AND account_version = NEW.version
