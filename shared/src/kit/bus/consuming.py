@@ -1,16 +1,28 @@
-"""Pull batches from a stream through a durable consumer."""
+"""Pull batches from a stream through a durable consumer.
 
+The library's own `fetch` waits for a batch to fill until its time is over, so one lone message
+would be handed out late. Here the wait is for the first message; what else is there comes with it.
+"""
+
+import asyncio
+import json
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import nats.errors
-import nats.js.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.aio.subscription import Subscription
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, Header, StatusCode
 
 from kit.bus.errors import DisconnectedError, NoReplyError
 from kit.errors import NotReadyError
+
+# How much longer than the server we wait for its word that a request has expired.
+_MARGIN_S = 1.0
+_NS_PER_S = 10**9
+_NOTHING_MORE = frozenset({StatusCode.NO_MESSAGES.value, StatusCode.REQUEST_TIMEOUT.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +35,33 @@ class Durable:
     ack_wait_s: float
     """Well above the longest time a batch takes, or it is delivered again while being handled."""
     max_deliver: int
-    """Attempts before the server gives a message up and says so in an advisory."""
+    """Attempts before the server gives a message up and says so in an advisory; -1: no end."""
     max_ack_pending: int
 
 
 class Puller:
-    """Fetches batches for one durable consumer."""
+    """Fetches batches for one durable consumer. One fetch at a time."""
 
     def __init__(self, client: Client, durable: Durable) -> None:
         self._client = client
         self._durable = durable
-        self._subscription: nats.js.JetStreamContext.PullSubscription | None = None
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{durable.stream}.{durable.name}"
+        self._inbox = client.new_inbox()
+        self._requests = 0
+        self._subscription: Subscription | None = None
+        self._arrived: deque[Msg] = deque()
+        self._arrival = asyncio.Event()
 
     async def open(self) -> None:
-        """Create the consumer or bring it to its configuration, and bind to it.
+        """Create the consumer or bring it to its configuration. May be repeated.
 
         Raises:
             NotReadyError: the stream is missing, or JetStream doesn't answer.
 
         """
         durable = self._durable
-        jetstream = self._client.jetstream()
         try:
-            await jetstream.add_consumer(
+            await self._client.jetstream().add_consumer(
                 durable.stream,
                 ConsumerConfig(
                     durable_name=durable.name,
@@ -57,27 +73,71 @@ class Puller:
                     max_ack_pending=durable.max_ack_pending,
                 ),
             )
-            self._subscription = await jetstream.pull_subscribe_bind(
-                consumer=durable.name, stream=durable.stream
-            )
+            if self._subscription is None:
+                self._subscription = await self._client.subscribe(
+                    f"{self._inbox}.*", cb=self._receive
+                )
         except (nats.errors.Error, TimeoutError) as error:
             raise NotReadyError(f"consumer {durable.name}: {type(error).__name__}") from error
 
+    async def close(self) -> None:
+        """Take no more messages; those that were fetched may still be acknowledged."""
+        if self._subscription is not None and self._client.is_connected:
+            await self._subscription.unsubscribe()
+        self._subscription = None
+
     async def fetch(self, batch: int, wait_s: float) -> Sequence[Msg]:
-        """Return up to `batch` messages, none when nothing came within `wait_s`.
+        """Return what is there, `batch` messages at most, as soon as there is one.
+
+        Nothing when nothing came within `wait_s`.
 
         Raises:
-            DisconnectedError: there is no connection.
+            DisconnectedError: there is no connection, or the consumer is gone; then `open` again.
 
         """
+        messages = await self._pull({"batch": 1, "expires": int(wait_s * _NS_PER_S)}, wait_s)
+        if messages and batch > 1:
+            try:
+                messages += await self._pull({"batch": batch - 1, "no_wait": True}, 0)
+            except DisconnectedError:
+                pass  # the next fetch will meet it too; what came must not wait for that
+        return messages
+
+    async def _pull(self, request: dict[str, int | bool], wait_s: float) -> list[Msg]:
+        """Ask the server once; return when it has sent all it will send for this request."""
         if self._subscription is None:
             raise RuntimeError("open() comes before fetch()")
+        self._requests += 1
+        inbox = f"{self._inbox}.{self._requests}"
+        messages: list[Msg] = []
         try:
-            return await self._subscription.fetch(batch, timeout=wait_s)
-        except TimeoutError:
-            return ()
+            await self._client.publish(self._next, json.dumps(request).encode(), reply=inbox)
         except nats.errors.Error as error:
             raise DisconnectedError(f"fetch: {type(error).__name__}") from error
+        try:
+            async with asyncio.timeout(wait_s + _MARGIN_S):
+                while len(messages) < request["batch"]:
+                    message = await self._next_arrival()
+                    status = (message.headers or {}).get(Header.STATUS.value)
+                    if not status:
+                        messages.append(message)
+                    elif message.subject == inbox:  # others are late words on earlier requests
+                        if status not in _NOTHING_MORE:
+                            raise DisconnectedError(f"fetch: status {status}")
+                        break
+        except TimeoutError:
+            pass  # the connection was lost, and the request with it
+        return messages
+
+    async def _receive(self, message: Msg) -> None:
+        self._arrived.append(message)
+        self._arrival.set()
+
+    async def _next_arrival(self) -> Msg:
+        while not self._arrived:
+            self._arrival.clear()
+            await self._arrival.wait()
+        return self._arrived.popleft()
 
     @staticmethod
     async def ack(message: Msg, timeout_s: float = 5.0) -> None:
@@ -91,3 +151,29 @@ class Puller:
             await message.ack_sync(timeout=timeout_s)
         except (nats.errors.Error, TimeoutError) as error:
             raise NoReplyError("the acknowledgement was not confirmed") from error
+
+    @staticmethod
+    async def still_working(message: Msg) -> None:
+        """Start the message's `ack_wait` anew, because handling it takes long.
+
+        Raises:
+            DisconnectedError: there is no connection.
+
+        """
+        try:
+            await message.in_progress()
+        except nats.errors.Error as error:
+            raise DisconnectedError from error
+
+    @staticmethod
+    async def give_back(message: Msg, delay_s: float = 0) -> None:
+        """Let the message be delivered again, to any replica, after `delay_s`.
+
+        Raises:
+            DisconnectedError: there is no connection; it comes again after `ack_wait`.
+
+        """
+        try:
+            await message.nak(delay=delay_s or None)
+        except nats.errors.Error as error:
+            raise DisconnectedError from error
