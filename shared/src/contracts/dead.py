@@ -2,9 +2,13 @@
 
 from contracts.contract import Event, Message, Stream
 
+_MAX_DELIVERIES = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
+
 DEAD_LETTERS = Stream(
     name="DEAD_LETTERS",
-    subjects=("quota.v1.dead.*",),
+    # The server's own word on messages that it gave up is kept too, because it is said only once,
+    # and the consumer's lag reads zero afterwards.
+    subjects=("quota.v1.dead.*", f"{_MAX_DELIVERIES}.>"),
     owner="settlement",
     summary="What could not be handled, with the reason; nothing here expires by itself.",
     max_bytes=1024**3,
@@ -32,3 +36,17 @@ DEAD_LETTERED = Event(
     stream=DEAD_LETTERS.name,
     summary="A message was given up; an operator lists and replays it.",
 )
+
+
+class MaxDeliveries(Message, frozen=True, kw_only=True):
+    """The server's advisory: it delivered a message as often as allowed and gave it up."""
+
+    stream: str
+    consumer: str
+    stream_seq: int
+    deliveries: int
+
+
+def max_deliveries_subject(stream: str, consumer: str) -> str:
+    """Return the subject on which the server says so; `DEAD_LETTERS` keeps what it says."""
+    return f"{_MAX_DELIVERIES}.{stream}.{consumer}"
