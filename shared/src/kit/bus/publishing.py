@@ -1,6 +1,7 @@
 """Publish an event to its stream and wait for the stream's acknowledgement."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 import nats.errors
@@ -16,6 +17,8 @@ from kit.bus.errors import (
     NoResponderError,
     StreamRefusedError,
 )
+
+MessageT = TypeVar("MessageT", bound=msgspec.Struct)
 
 _NOT_SENT = (
     nats.errors.OutboundBufferLimitError,
@@ -33,9 +36,9 @@ class Publisher:
 
     async def publish(
         self,
-        event: Event[msgspec.Struct],
+        event: Event[MessageT],
         token: str | None,
-        message: msgspec.Struct,
+        message: MessageT,
         message_id: str,
         timeout_s: float,
     ) -> PubAck:
