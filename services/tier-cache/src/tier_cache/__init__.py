@@ -1,0 +1,1 @@
+"""tier-cache: the look-aside that fills and evicts team facts in Redis from the database."""

@@ -1,0 +1,16 @@
+"""Run tier-cache: `python -m tier_cache`."""
+
+from kit.asgi import serve
+from kit.settings import load_or_exit
+from tier_cache.app import build
+from tier_cache.settings import Settings
+
+
+def main() -> None:
+    """Run until told to stop."""
+    settings = load_or_exit(Settings)
+    serve(build(settings), "tier-cache", settings)
+
+
+if __name__ == "__main__":
+    main()

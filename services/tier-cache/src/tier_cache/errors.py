@@ -1,0 +1,26 @@
+"""The root of what tier-cache raises.
+
+TierCacheError
+├── DatabaseUnavailableError  store/: Postgres gave no answer
+├── ContendedError            handlers/: a team changed each time it was read
+└── UnreadableChangeError     domain/: an event that no retry can make sense of
+"""
+
+
+class TierCacheError(Exception):
+    """tier-cache can't answer."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or " ".join((type(self).__doc__ or "").split()))
+
+
+class DatabaseUnavailableError(TierCacheError):
+    """Postgres gave no answer."""
+
+
+class ContendedError(TierCacheError):
+    """The team changed each time it was read."""
+
+
+class UnreadableChangeError(TierCacheError):
+    """The event can't be understood, now or later."""

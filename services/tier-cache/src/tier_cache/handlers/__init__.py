@@ -1,0 +1,1 @@
+"""What wakes tier-cache: lookups, fills, and the control plane's change events."""

@@ -1,0 +1,95 @@
+"""Look-aside fills: a team's tier or balance was missing in Redis, and is read and put there.
+
+Between the reading and the writing the fact may change. The change leaves its version in Redis as a
+fence (see `handlers/changes.py`), so a fill that comes late is refused there, and reads again.
+"""
+
+from functools import partial
+
+from prometheus_client import Counter
+
+from contracts.cache import (
+    BalanceFillReply,
+    BalanceFillRequest,
+    TierResolveReply,
+    TierResolveRequest,
+)
+from kit.money import floor_nano_usd
+from kit.single_flight import SingleFlight
+from redis_scripts import BalanceFill, RedisScripts, RedisScriptsError, SettledBalance, TierFill
+from tier_cache.domain.facts import TeamTier
+from tier_cache.errors import ContendedError, TierCacheError
+from tier_cache.handlers.failures import unavailable
+from tier_cache.store.database import Database
+
+# Each further one needs another change of the same team within milliseconds.
+_MAX_READS = 3
+
+_FAILURES = (TierCacheError, RedisScriptsError)
+_FILLS = Counter(
+    "quotagate_tier_cache_fills_total",
+    "Fills of Redis, by kind and result; stale ones were refused by the fence.",
+    ["kind", "result"],
+)
+
+
+class Fills:
+    """Answers fills. Those of one team that wait together are one: one query, one write."""
+
+    def __init__(self, database: Database, scripts: RedisScripts) -> None:
+        self._database = database
+        self._scripts = scripts
+        self._tiers = SingleFlight[str, TeamTier | None]()
+        self._balances = SingleFlight[str, bool]()
+
+    async def resolve_tier(self, request: TierResolveRequest) -> TierResolveReply:
+        """Put a team's tier into Redis.
+
+        Raises:
+            ReplyError: a store failed, or the team changed too fast to follow.
+
+        """
+        fill = partial(self._fill_tier, request.team_id)
+        try:
+            tier = await self._tiers.run(request.team_id, fill)
+        except _FAILURES as error:
+            raise unavailable("tier", error) from error
+        return TierResolveReply(found=tier is not None, tier_id=tier.tier_id if tier else None)
+
+    async def fill_balance(self, request: BalanceFillRequest) -> BalanceFillReply:
+        """Put a team's settled balance into Redis, unless one is there.
+
+        Raises:
+            ReplyError: a store failed, or the account changed too fast to follow.
+
+        """
+        fill = partial(self._fill_balance, request.team_id)
+        try:
+            return BalanceFillReply(found=await self._balances.run(request.team_id, fill))
+        except _FAILURES as error:
+            raise unavailable("balance", error) from error
+
+    async def _fill_tier(self, team_id: str) -> TeamTier | None:
+        for _ in range(_MAX_READS):
+            tier = await self._database.tier(team_id)
+            if tier is None:
+                _FILLS.labels("tier", "unknown_team").inc()
+                return None
+            result = await self._scripts.fill_tier(team_id, tier.tier_id, tier.version)
+            _FILLS.labels("tier", result.value).inc()
+            if result is not TierFill.STALE:
+                return tier
+        raise ContendedError
+
+    async def _fill_balance(self, team_id: str) -> bool:
+        for _ in range(_MAX_READS):
+            balance = await self._database.balance(team_id)
+            if balance is None:
+                _FILLS.labels("balance", "unknown_team").inc()
+                return False
+            settled = SettledBalance(floor_nano_usd(balance.balance_usd), balance.version)
+            result = await self._scripts.fill_balance(team_id, settled)
+            _FILLS.labels("balance", result.value).inc()
+            if result is not BalanceFill.STALE:
+                return True
+        raise ContendedError

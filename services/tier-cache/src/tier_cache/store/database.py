@@ -1,0 +1,74 @@
+"""The database as tier-cache sees it: a few lookups, read only, through a bounded pool."""
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from prometheus_client import Gauge, Histogram
+from sqlalchemy import Executable, Row
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlmodel import col
+
+from contracts.admission import Policy
+from contracts.cache import KeyFacts
+from contracts.usage import Price
+from kit.metrics import LATENCY_BUCKETS_S
+from kit.postgres import CONNECTION_ERRORS
+from tables import Account, ApiKey, Team
+from tier_cache.domain.facts import TeamBalance, TeamTier
+from tier_cache.errors import DatabaseUnavailableError
+from tier_cache.store import rows
+
+_CONNECTION_WAIT = Histogram(
+    "quotagate_tier_cache_connection_wait_seconds",
+    "Seconds a lookup waited for a connection to Postgres.",
+    buckets=LATENCY_BUCKETS_S,
+)
+_LOOKUPS_WAITING = Gauge(
+    "quotagate_tier_cache_lookups_waiting", "Lookups that wait for a connection to Postgres."
+)
+
+
+class Database:
+    """Lookups. Every method raises DatabaseUnavailableError when there is no answer in time."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        # One statement is one transaction here, so none needs a BEGIN and a ROLLBACK around it.
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def key(self, key_id: str) -> KeyFacts | None:
+        """Return a key's facts; None: no such key, or its team is deleted."""
+        found = await self._rows(rows.KEYS.where(col(ApiKey.key_id) == key_id))
+        return rows.key_facts(found[0]) if found else None
+
+    async def tier(self, team_id: str) -> TeamTier | None:
+        """Return a team's tier; None: no such team, or it is deleted."""
+        found = await self._rows(rows.TEAM_TIERS.where(col(Team.team_id) == team_id))
+        return TeamTier(found[0].tier_id, found[0].tier_version) if found else None
+
+    async def balance(self, team_id: str) -> TeamBalance | None:
+        """Return a team's settled balance; None: no such account, or the team is deleted."""
+        found = await self._rows(rows.TEAM_BALANCES.where(col(Account.team_id) == team_id))
+        return TeamBalance(found[0].balance_usd, found[0].version) if found else None
+
+    async def policies(self) -> tuple[Policy, ...]:
+        """Return every tier's policy."""
+        return tuple(rows.policy(row) for row in await self._rows(rows.TIERS))
+
+    async def prices(self) -> tuple[Price, ...]:
+        """Return for each provider and model the versions in effect and those to come."""
+        return tuple(rows.price(row) for row in await self._rows(rows.CURRENT_PRICES))
+
+    async def _rows(self, statement: Executable) -> Sequence[Row[Any]]:
+        started_s = time.perf_counter()
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                with _LOOKUPS_WAITING.track_inprogress():
+                    connection = await stack.enter_async_context(self._engine.connect())
+                _CONNECTION_WAIT.observe(time.perf_counter() - started_s)
+                found: Sequence[Row[Any]] = (await connection.execute(statement)).all()
+        except (SQLAlchemyError, *CONNECTION_ERRORS) as error:
+            raise DatabaseUnavailableError(type(error).__name__) from error
+        return found

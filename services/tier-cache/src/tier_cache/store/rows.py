@@ -1,0 +1,91 @@
+"""What is selected from the database, and its rows as the values that cross the bus."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, func, select
+from sqlalchemy.orm import aliased
+from sqlmodel import col
+
+from contracts.admission import Policy
+from contracts.cache import KeyFacts
+from contracts.usage import Price as PriceVersion
+from contracts.usage import UsdPerMillion
+from tables import Account, ApiKey, Price, Team, Tier
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+# Who pins a price compares `effective_from` with its own clock. Were that clock behind the
+# database's, the version it still needs would be missing without this.
+_CLOCKS_APART = timedelta(hours=1)
+
+_team_exists = col(Team.deleted_at).is_(None)
+_later = aliased(Price)
+
+KEYS = select(ApiKey).join(Team, col(Team.team_id) == col(ApiKey.team_id)).where(_team_exists)
+TEAM_TIERS = select(col(Team.tier_id), col(Team.tier_version)).where(_team_exists)
+TEAM_BALANCES = (
+    select(col(Account.balance_usd), col(Account.version))
+    .join(Team, col(Team.team_id) == col(Account.team_id))
+    .where(_team_exists)
+)
+TIERS = select(Tier)
+
+CURRENT_PRICES = select(Price).where(
+    ~select(col(_later.price_id))
+    .where(
+        col(_later.provider) == col(Price.provider),
+        col(_later.model) == col(Price.model),
+        col(_later.effective_from) > col(Price.effective_from),
+        col(_later.effective_from) <= func.now() - _CLOCKS_APART,
+    )
+    .exists()
+)
+"""Of each provider and model: the version in effect an hour ago, and every later one."""
+
+
+def unix_us(moment: datetime) -> int:
+    """Return unix microseconds; timestamptz has microseconds, so this is exact."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def key_facts(row: Row[Any]) -> KeyFacts:
+    """Return what the edge needs of an API key."""
+    return KeyFacts(
+        key_id=row.key_id,
+        team_id=row.team_id,
+        secret_hash=row.secret_hash.hex(),
+        expires_at_us=None if row.expires_at is None else unix_us(row.expires_at),
+        revoked=row.revoked_at is not None,
+        allowed_models=None if row.allowed_models is None else tuple(row.allowed_models),
+    )
+
+
+def policy(row: Row[Any]) -> Policy:
+    """Return a tier's numbers."""
+    return Policy(
+        tier_id=row.tier_id,
+        rpm=row.rpm,
+        tpm=row.tpm,
+        request_burst=row.request_burst,
+        token_burst=row.token_burst,
+    )
+
+
+def price(row: Row[Any]) -> PriceVersion:
+    """Return a price version."""
+    return PriceVersion(
+        price_id=str(row.price_id),
+        provider=row.provider,
+        model=row.model,
+        usd_per_million=UsdPerMillion(
+            input=row.input_usd_per_million,
+            cache_read=row.cache_read_usd_per_million,
+            cache_write_5m=row.cache_write_5m_usd_per_million,
+            cache_write_1h=row.cache_write_1h_usd_per_million,
+            output=row.output_usd_per_million,
+            reasoning=row.reasoning_usd_per_million,
+        ),
+        effective_from_us=unix_us(row.effective_from),
+    )
