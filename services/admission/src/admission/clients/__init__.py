@@ -1,0 +1,1 @@
+"""Whom admission asks: tier-cache."""

@@ -1,0 +1,47 @@
+"""The longest debts that usage can explain; a longer one comes from a stepped clock.
+
+The Redis clock can be set back under a TAT, which then lies ahead for as long as the step was.
+Such a debt is cut to the longest explicable one, which must lie far above any real debt: a real
+one is never forgiven.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from admission.domain.policy import cost_us, interval_us, request_burst_us
+from contracts.admission import Policy
+
+_HOUR_US = 3_600_000_000
+# A Redis script calculates with doubles, exact below 2⁵³; now and the longest debt must fit in.
+_MOST_US = 2**52
+
+
+class LongestDebts(msgspec.Struct, frozen=True):
+    """Microseconds each TAT can lie ahead of now by usage."""
+
+    request_us: int = _HOUR_US
+    token_us: int = _HOUR_US
+
+    def or_longer(self, other: "LongestDebts") -> "LongestDebts":
+        """Return the longer debt of each kind."""
+        return LongestDebts(
+            max(self.request_us, other.request_us), max(self.token_us, other.token_us)
+        )
+
+
+def longest_debts(policies: Iterable[Policy], explicable_tokens: int) -> LongestDebts:
+    """Return the longest debts under the slowest of these policies, at least an hour each.
+
+    Of requests: a full burst and the request after it. Of tokens: `explicable_tokens`, what calls
+    in flight could use together. The slowest, because a team may bring its debt from any tier.
+    """
+    longest = LongestDebts()
+    for policy in policies:
+        longest = longest.or_longer(
+            LongestDebts(
+                min(_MOST_US, request_burst_us(policy) + interval_us(policy)),
+                min(_MOST_US, cost_us(policy, explicable_tokens)),
+            )
+        )
+    return longest

@@ -1,0 +1,26 @@
+"""The root of what admission raises.
+
+AdmissionError
+├── StoreUnavailableError      store/: Redis gave no answer; what it did may be unknown
+├── TierCacheUnavailableError  clients/: tier-cache didn't do what it was asked
+└── UnknownTeamError           clients/: the database has no such team
+"""
+
+
+class AdmissionError(Exception):
+    """Admission can't answer."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or " ".join((type(self).__doc__ or "").split()))
+
+
+class StoreUnavailableError(AdmissionError):
+    """Redis gave no answer; what it did may be unknown."""
+
+
+class TierCacheUnavailableError(AdmissionError):
+    """tier-cache didn't do what it was asked."""
+
+
+class UnknownTeamError(AdmissionError):
+    """The database has no such team."""

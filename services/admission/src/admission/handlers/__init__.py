@@ -1,0 +1,1 @@
+"""What wakes admission: three kinds of requests, and changes of policies and prices."""

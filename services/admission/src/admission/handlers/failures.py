@@ -1,0 +1,18 @@
+"""Which error code answers a request that can't be decided. Never a decision, never fail-open."""
+
+from admission.errors import AdmissionError, UnknownTeamError
+from contracts.errors import ErrorCode
+from kit.bus.serving import ReplyError
+from redis_scripts import InvalidTeamIdError
+
+FAILURES = (AdmissionError, InvalidTeamIdError)
+"""What keeps a request from being decided."""
+
+
+def reply_error(error: Exception) -> ReplyError:
+    """Return the error reply for one of FAILURES."""
+    if isinstance(error, UnknownTeamError):
+        return ReplyError(ErrorCode.UNKNOWN_TEAM)
+    if isinstance(error, InvalidTeamIdError):
+        return ReplyError(ErrorCode.INVALID_MESSAGE)
+    return ReplyError(ErrorCode.STORE_UNAVAILABLE)

@@ -1,0 +1,1 @@
+"""What admission remembers: teams' limits in Redis, policies and prices in memory."""
