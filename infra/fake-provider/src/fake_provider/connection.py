@@ -87,13 +87,13 @@ class Connection:
 
     async def hold(self) -> None:
         """Wait until the caller leaves; never returns otherwise."""
-        await self._until_gone()
+        await self.until_gone()
         raise ClientGoneError
 
     async def wait(self, event: asyncio.Event) -> None:
         """Wait for an event."""
         opened = asyncio.ensure_future(event.wait())
-        gone = asyncio.ensure_future(self._until_gone())
+        gone = asyncio.ensure_future(self.until_gone())
         try:
             await asyncio.wait((opened, gone), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -110,9 +110,10 @@ class Connection:
             self._transport.abort()
         else:
             self._transport.close()
-        await self._until_gone()
+        await self.until_gone()
 
-    async def _until_gone(self) -> None:
+    async def until_gone(self) -> None:
+        """Wait until the server has noticed that the connection is closed."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

@@ -23,9 +23,25 @@ class Dialect:
     """Sent with every answer: a real provider's own limits, which a gateway must not pass off as
     its own."""
 
-    key_header: bytes
-    key_prefix: bytes
+    key_headers: tuple[tuple[bytes, bytes], ...]
+    """Where a key may stand: a header's name, and what goes before the key."""
+
     required_header: bytes | None = None
+
+    def refusal(self, headers: dict[bytes, bytes], api_keys: frozenset[bytes]) -> ApiError | None:
+        """Return why this request isn't served, judged by its headers; None: it is."""
+        given = (
+            headers.get(name, b"").removeprefix(prefix)
+            for name, prefix in self.key_headers
+            if headers.get(name, b"").startswith(prefix)
+        )
+        if not any(key in api_keys for key in given if key):
+            return ApiError(status=401, message="Incorrect API key provided.")
+        if self.required_header is not None and self.required_header not in headers:
+            return ApiError(
+                status=400, message=f"{self.required_header.decode()}: header is required"
+            )
+        return None
 
 
 def failed_chunks(answer: Answer, request_id: str) -> Frame:
@@ -72,8 +88,7 @@ OPENAI = Dialect(
         (b"x-ratelimit-reset-tokens", b"0s"),
         (b"set-cookie", b"__cf_bm=fake; path=/; HttpOnly"),
     ),
-    key_header=b"authorization",
-    key_prefix=b"Bearer ",
+    key_headers=((b"authorization", b"Bearer "),),
 )
 """OpenAI's."""
 
@@ -87,8 +102,7 @@ ANTHROPIC = Dialect(
         (b"anthropic-ratelimit-tokens-limit", b"400000"),
         (b"anthropic-ratelimit-tokens-remaining", b"400000"),
     ),
-    key_header=b"x-api-key",
-    key_prefix=b"",
+    key_headers=((b"x-api-key", b""), (b"authorization", b"Bearer ")),
     required_header=b"anthropic-version",
 )
 """Anthropic's."""

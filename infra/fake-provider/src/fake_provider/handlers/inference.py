@@ -92,6 +92,7 @@ class Inference:
             outcome = await self._serve(connection, entry)
         except ClientGoneError:
             outcome = "client_gone"
+            await connection.until_gone()
         finally:
             journal.finish(entry, outcome)
 
@@ -103,7 +104,7 @@ class Inference:
             call = self._api.decode(body)
             behaviour = _behaviour_of(call)
         except RefusedCallError as refused:
-            error = self._unauthorised(headers) or refused.error
+            error = self._refusal(headers) or refused.error
             self._begin(entry, body, headers)
             return await self._refuse(connection, entry, error)
         except ClientGoneError:
@@ -114,7 +115,7 @@ class Inference:
         entry.stream = call.stream
         entry.include_usage = call.include_usage
         self._begin(entry, body, headers)
-        error_or_none = self._unauthorised(headers) or _not_supported(call, behaviour)
+        error_or_none = self._refusal(headers) or _not_supported(call, behaviour)
         if error_or_none is not None:
             return await self._refuse(connection, entry, error_or_none)
         if self._provider.is_healed(behaviour):
@@ -126,18 +127,8 @@ class Inference:
         entry.body_sha256 = hashlib.sha256(body).digest()
         self._provider.journal.begin(entry, headers)
 
-    def _unauthorised(self, headers: list[Header]) -> ApiError | None:
-        dialect = self._api.dialect
-        given = dict(headers)
-        key = given.get(dialect.key_header, b"")
-        if not key.startswith(dialect.key_prefix):
-            key = b""
-        if key.removeprefix(dialect.key_prefix) not in self._provider.api_keys:
-            return ApiError(status=401, message="Incorrect API key provided.")
-        if dialect.required_header and dialect.required_header not in given:
-            name = dialect.required_header.decode()
-            return ApiError(status=400, message=f"{name}: header is required")
-        return None
+    def _refusal(self, headers: list[Header]) -> ApiError | None:
+        return self._api.dialect.refusal(dict(headers), self._provider.api_keys)
 
     async def _behave(
         self, connection: Connection, entry: Entry, call: Call, behaviour: Behaviour

@@ -1,5 +1,7 @@
 """What is asked without an inference: the list of models, and stored answers."""
 
+import secrets
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -48,14 +50,13 @@ def lookup_routes(provider: Provider, models: tuple[str, ...]) -> list[BaseRoute
 def _judge(request: Request, provider: Provider) -> tuple[Dialect, Response | None]:
     """Return whose API was called, and the refusal if the key isn't one of ours."""
     dialect = ANTHROPIC if "anthropic-version" in request.headers else OPENAI
-    given = request.headers.get(dialect.key_header.decode(), "").encode()
-    if given.removeprefix(dialect.key_prefix) in provider.api_keys:
-        return dialect, None
-    return dialect, _error(dialect, ApiError(status=401, message="Incorrect API key provided."))
+    refused = dialect.refusal(dict(request.headers.raw), provider.api_keys)
+    return dialect, None if refused is None else _error(dialect, refused)
 
 
 def _error(dialect: Dialect, error: ApiError) -> Response:
-    return Response(dialect.error(error, "req_lookup"), error.status, media_type="application/json")
+    body = dialect.error(error, f"req_{secrets.token_hex(8)}")
+    return Response(body, error.status, media_type="application/json")
 
 
 def _json(content: object) -> Response:
