@@ -12,7 +12,7 @@ from alembic.script import Script, ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -24,6 +24,7 @@ from quotagate.sql_scripts import migrations_folder
 _LOCK_ID = 0x51554F5441
 _LOCK_POLL_S = 0.1
 _LOCK_TIMEOUT_S = 60.0
+_CONNECT_TIMEOUT_S = 5.0
 
 
 class Phase(StrEnum):
@@ -56,15 +57,20 @@ async def migrate_async(
 ) -> None:
     """Do what `migrate` does, in a running event loop."""
     url = make_url(database_url).set(drivername="postgresql+asyncpg")
-    engine = create_async_engine(url, poolclass=NullPool)
+    engine = create_async_engine(
+        url, poolclass=NullPool, connect_args={"timeout": _CONNECT_TIMEOUT_S}
+    )
     try:
         async with engine.connect() as connection:
             await _take_turn(connection)
             await ensure_roles(connection, role_passwords)
             await connection.commit()
             await connection.run_sync(_upgrade, phase)
+    except DBAPIError as error:
+        # Only what the server said: the whole text has the statement, and in it a verifier.
+        raise MigrationError(str(error.orig)) from error.orig
     except (SQLAlchemyError, asyncpg.PostgresError, CommandError, OSError) as error:
-        raise MigrationError(str(error)) from error
+        raise MigrationError(str(error) or type(error).__name__) from error
     finally:
         await engine.dispose()
 

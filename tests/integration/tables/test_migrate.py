@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import traceback
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -40,6 +41,20 @@ async def url(servers: Servers) -> AsyncIterator[str]:
     await superuser.execute(f"CREATE DATABASE {name} OWNER quotagate")
     yield make_url(servers.database_url).set(database=name).render_as_string(hide_password=False)
     await superuser.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await superuser.close()
+
+
+@pytest.fixture
+async def plain_url(servers: Servers) -> AsyncIterator[str]:
+    """An empty database whose owner has no further rights."""
+    name = new_name("plain").replace("-", "_")
+    superuser = await asyncpg.connect(servers.database_urls["postgres"])
+    await superuser.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'plain'")
+    await superuser.execute(f"CREATE DATABASE {name} OWNER {name}")
+    url = make_url(servers.database_url).set(database=name, username=name, password="plain")
+    yield url.render_as_string(hide_password=False)
+    await superuser.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    await superuser.execute(f"DROP ROLE {name}")
     await superuser.close()
 
 
@@ -158,6 +173,14 @@ async def test_a_wrong_password_is_an_error(url: str) -> None:
     wrong = make_url(url).set(password="wrong").render_as_string(hide_password=False)
     with pytest.raises(MigrationError, match="password authentication failed"):
         await migrate_async(wrong, {})
+
+
+async def test_an_owner_without_createrole_needs_the_roles_to_exist(plain_url: str) -> None:
+    with pytest.raises(MigrationError, match="permission denied") as raised:
+        await migrate_async(plain_url, {"quotagate_settlement": "x"})
+    assert "SCRAM" not in "".join(traceback.format_exception(raised.value))
+    await migrate_async(plain_url, {})
+    assert "account" in await _tables(plain_url)
 
 
 async def test_a_password_for_a_role_that_is_not_ours_is_refused(url: str) -> None:
