@@ -22,6 +22,10 @@ TIER_JITTER_MS = _MINUTE_MS
 # Longer than the mapping it fences, and far longer than any fill can be on its way.
 TIER_FENCE_LIFE_MS = _HOUR_MS
 
+BALANCE_PATTERN = "quota:{*}:account-balance"
+"""Matches every team's balance key: for who looks at all of them."""
+
+_BALANCE = re.compile(rb"quota:\{([A-Za-z0-9_-]{1,64})\}:account-balance")
 _ID = re.compile(ID_PATTERN.removesuffix("$"))
 
 
@@ -54,6 +58,12 @@ def team_keys(team_id: str) -> TeamKeys:
         balance=f"{team}:account-balance",
         balance_version=f"{team}:account-balance:version",
     )
+
+
+def team_of_balance_key(key: bytes) -> str | None:
+    """Return whose balance a key holds; None: it isn't a balance key."""
+    match = _BALANCE.fullmatch(key)
+    return None if match is None else match[1].decode()
 
 
 def life_ms(base_ms: int, jitter_ms: int, rng: random.Random) -> int:
