@@ -7,6 +7,7 @@ and not ended is `cut`.
 """
 
 import asyncio
+import itertools
 import os
 import time
 from collections import Counter, deque
@@ -90,8 +91,11 @@ class Journal:
         self._changed = asyncio.Event()
         self._file: int | None = None
         if path is not None:
-            self._restore(path)
+            written = path.read_bytes() if path.exists() else b""
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _FILE_MODE)
+            if written and not written.endswith(b"\n"):
+                os.write(self._file, b"\n")  # a kill cut the last line off
+            self._restore(written.splitlines())
 
     def next_seq(self) -> int:
         """Return the number of the next request."""
@@ -130,13 +134,12 @@ class Journal:
 
     def find(self, wanted: Filter, limit: int) -> list[dict[str, Any]]:
         """Return the latest entries that are meant, oldest first, with what headers are kept."""
-        found = [
+        found = (
             _readable(entry, headers)
-            for entry, headers in self._all(wanted.marker)
+            for entry, headers in self._latest_first(wanted.marker)
             if wanted.accepts(entry)
-        ]
-        found.sort(key=lambda entry: entry["seq"])
-        return found[-limit:] if limit else []
+        )
+        return sorted(itertools.islice(found, limit), key=lambda entry: int(entry["seq"]))
 
     def counts(self, wanted: Filter) -> dict[str, Any]:
         """Return how many entries are meant, by outcome and status, and the usage sent to them."""
@@ -144,7 +147,7 @@ class Journal:
         statuses: Counter[str] = Counter()
         tokens: Counter[str] = Counter()
         reported = 0
-        for entry, _headers in self._all(wanted.marker):
+        for entry, _headers in self._latest_first(wanted.marker):
             if not wanted.accepts(entry):
                 continue
             outcomes[entry.outcome] += 1
@@ -168,15 +171,14 @@ class Journal:
             os.close(self._file)
             self._file = None
 
-    def _all(self, marker: str) -> Iterator[tuple[Entry, Headers | None]]:
+    def _latest_first(self, marker: str) -> Iterator[tuple[Entry, Headers | None]]:
         """Yield all entries that may have the marker; only those are decoded."""
+        yield from reversed(self._in_flight.values())
         needle = marker.encode()
-        without_headers = len(self._finished) - len(self._headers)
-        for index, encoded in enumerate(self._finished):
+        headers = itertools.chain(reversed(self._headers), itertools.repeat(None))
+        for encoded, kept in zip(reversed(self._finished), headers, strict=False):
             if needle in encoded:
-                at = index - without_headers
-                yield _decode(encoded), _split(self._headers[at]) if at >= 0 else None
-        yield from self._in_flight.values()
+                yield _decode(encoded), None if kept is None else _split(kept)
 
     def _keep(self, entry: Entry, headers: Headers) -> None:
         self._finished.append(_encode(entry))
@@ -186,25 +188,23 @@ class Journal:
         if self._file is not None:
             os.write(self._file, msgspec.json.encode(_readable(entry, headers)) + b"\n")
 
-    def _restore(self, path: Path) -> None:
-        """Read what an earlier life wrote; a last line that was cut off is skipped."""
-        if not path.exists():
-            return
-        lives: dict[int, dict[str, Any]] = {}
-        for line in path.read_bytes().splitlines():
+    def _restore(self, lines: list[bytes]) -> None:
+        """Read what earlier lives wrote; lines that a kill cut off are skipped."""
+        last_by_seq: dict[int, dict[str, Any]] = {}
+        for line in lines:
             try:
                 read = msgspec.json.decode(line, type=dict[str, Any])
             except msgspec.DecodeError:
                 continue
-            lives[read["seq"]] = read
-        for read in lives.values():
+            last_by_seq[read["seq"]] = read
+        for read in last_by_seq.values():
             headers = [(name.encode(), value.encode()) for name, value in read.pop("headers")]
             read["body_sha256"] = bytes.fromhex(read["body_sha256"])
             entry = Entry(**{**read, "usage": msgspec.convert(read["usage"], Usage | None)})
             if entry.outcome == "in_flight":
                 entry.outcome = "cut"
             self._keep(entry, headers)
-        self._seq = max(lives, default=0)
+        self._seq = max(last_by_seq, default=0)
 
 
 def _split(headers: bytes) -> Headers:
