@@ -43,10 +43,11 @@ async def ensure_streams(client: Client, streams: Iterable[Stream], replicas: in
     for stream in streams:
         wanted = config(stream, replicas)
         try:
+            # Update first: to create one again, the server wants room for a second one.
             try:
-                await jetstream.add_stream(wanted)
-            except nats.js.errors.BadRequestError:
                 await jetstream.update_stream(wanted)
+            except nats.js.errors.NotFoundError:
+                await jetstream.add_stream(wanted)
         except (nats.errors.Error, TimeoutError) as error:
             raise NotReadyError(f"stream {stream.name}: {error}") from error
 
