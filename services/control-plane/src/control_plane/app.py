@@ -1,0 +1,84 @@
+"""Wires the control plane: the admin API on Postgres, the relay from the outbox to NATS."""
+
+import contextlib
+from datetime import timedelta
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from control_plane.clients.admission import Admission
+from control_plane.clients.bus import Bus
+from control_plane.handlers import openapi
+from control_plane.handlers.api import api
+from control_plane.handlers.expiry import Expiry
+from control_plane.handlers.gate import BodyBounds, Gate
+from control_plane.handlers.observation import Observation
+from control_plane.handlers.relay import Relay
+from control_plane.handlers.services import Services
+from control_plane.settings import ControlPlaneSettings
+from control_plane.store.database import Database
+from control_plane.store.notifications import Notifications
+from kit import postgres
+from kit.asgi import health_routes, lifespan
+from kit.background import Loop, running
+from kit.health import Health
+
+
+def build(settings: ControlPlaneSettings) -> Starlette:
+    """Return the application.
+
+    Whatever is not listed here as public is behind the gate, so a route that is added later needs
+    the token by itself.
+    """
+    health = Health()
+    engine = postgres.connect(settings)
+    database = Database(engine)
+    bus = Bus(settings)
+    relay = Relay(database, bus, settings.outbox_poll_s, settings.outbox_ack_timeout_s)
+    admin = api(
+        Services(
+            database=database,
+            admission=Admission(bus, settings.limits_timeout_s),
+            key_pepper=settings.key_pepper.get_secret_value(),
+            wake_relay=relay.wake,
+        )
+    )
+    document = openapi.describe(admin)
+
+    async def openapi_document(_request: Request) -> Response:
+        return JSONResponse(document)
+
+    gate = Gate(
+        admin,
+        settings.admin_token.get_secret_value(),
+        BodyBounds(settings.admin_body_max_bytes, settings.admin_body_timeout_s),
+    )
+    notifications = Notifications(settings.database_url.get_secret_value(), relay.wake)
+    expiry = Expiry(database, timedelta(hours=settings.idempotency_retention_h))
+    # Stopped in the reverse order: the relay first, while it still has its bus.
+    loops: dict[str, Loop] = {
+        "bus": partial(bus.run, on_connected=relay.wake),
+        "expiry": expiry.run,
+        "notifications": notifications.run,
+        "relay": relay.run,
+    }
+
+    async def open_service(stack: contextlib.AsyncExitStack) -> None:
+        stack.push_async_callback(engine.dispose)
+        await postgres.check(engine)
+        health.add("postgres", partial(postgres.ping, engine))
+        health.add("nats", bus.check)
+        for name, loop in loops.items():
+            await stack.enter_async_context(running(loop, name, settings.grace_s))
+
+    return Starlette(
+        routes=[
+            *health_routes(health),
+            Route("/openapi.json", openapi_document),
+            Mount("/", Observation(gate)),
+        ],
+        lifespan=lifespan(open_service, health),
+    )

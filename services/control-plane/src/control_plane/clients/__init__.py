@@ -1,0 +1,1 @@
+"""Whom the control plane asks: admission, over NATS."""

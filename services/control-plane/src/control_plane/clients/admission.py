@@ -1,0 +1,30 @@
+"""Ask admission what Redis holds of a team."""
+
+from contracts.admission import LIMITS, LimitsReply, LimitsRequest
+from control_plane.clients.bus import Connections
+from control_plane.domain.errors import UnavailableError
+from kit.bus.errors import BusError
+from kit.bus.requests import Requester
+
+
+class Admission:
+    """The `admission` service, over NATS."""
+
+    def __init__(self, connections: Connections, timeout_s: float) -> None:
+        self._connections = connections
+        self._timeout_s = timeout_s
+
+    async def limits(self, team_id: str) -> LimitsReply:
+        """Return a team's live limits and cached balance.
+
+        Raises:
+            UnavailableError: NATS, admission or its Redis doesn't answer.
+
+        """
+        try:
+            requester = Requester(self._connections.client())
+            return await requester.ask(LIMITS, LimitsRequest(team_id=team_id), self._timeout_s)
+        except BusError as error:
+            raise UnavailableError(
+                "Admission doesn't answer; live limits are unknown at the moment."
+            ) from error

@@ -1,0 +1,1 @@
+"""What the control plane decides: pure functions and frozen values."""

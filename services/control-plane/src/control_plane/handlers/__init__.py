@@ -1,0 +1,1 @@
+"""What wakes the control plane: admin requests, notifications of the outbox, clock ticks."""

@@ -1,0 +1,143 @@
+"""`/teams/{id}/keys` and `/keys/{id}`: API keys, whose text is shown once."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.responses import Response
+
+from contracts.control import KEY_REVOKED, KeyRevoked
+from control_plane import store
+from control_plane.domain.changes import change
+from control_plane.domain.errors import InvalidError
+from control_plane.domain.instants import unix_us
+from control_plane.handlers.fields import Asked, AskedInstant, Id, Model, Name, Told
+from control_plane.handlers.openapi import EVENT_ID, conflict, not_found
+from control_plane.handlers.pages import Listing, Page, PageQuery
+from control_plane.handlers.services import Known
+from control_plane.handlers.writes import Change, Creation, Done
+from control_plane.store.database import now
+from control_plane.store.keys import KeyRow
+from kit import keys
+from tables import ApiKey
+
+router = APIRouter(prefix="/admin/v1", tags=["keys"])
+
+
+class NewKey(Asked):
+    """A key to create."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "batch jobs",
+                    "expires_at": "2030-01-31T12:00:00Z",
+                    "allowed_models": ["gpt-4o-mini"],
+                }
+            ]
+        }
+    )
+
+    name: Name = Field(default="unnamed", description="For people.")
+    expires_at: AskedInstant | None = Field(
+        default=None, description="From then on the key is refused; absent: never."
+    )
+    allowed_models: Annotated[list[Model], Field(min_length=1, max_length=200)] | None = Field(
+        default=None, description="The models it may use; absent: every model."
+    )
+
+
+class Key(Told):
+    """A key without its secret, which nobody has but its holder."""
+
+    key_id: str = Field(description="The public part, which names the key.")
+    team_id: str
+    name: str
+    allowed_models: list[str] | None = Field(description="Null: every model.")
+    created_at: datetime
+    expires_at: datetime | None = Field(description="Null: never.")
+    revoked_at: datetime | None = Field(description="Null: it is valid.")
+
+
+class CreatedKey(Key):
+    """A key with its text, at the only moment it can be told."""
+
+    key: str | None = Field(
+        description="What the holder sends. Shown this once; null when an idempotency key repeats"
+        " the request."
+    )
+
+
+class RevokedKey(Key):
+    """A key that isn't accepted any more."""
+
+    event_id: str | None = EVENT_ID
+
+
+_LISTING: Listing[ApiKey] = Listing(
+    "keys", (datetime, str), lambda row: (row.created_at, row.key_id)
+)
+
+
+def _tell(row: ApiKey) -> Key:
+    return Key.model_validate(row, from_attributes=True)
+
+
+@router.post(
+    "/teams/{team_id}/keys",
+    status_code=201,
+    response_model=CreatedKey,
+    responses=not_found("team") | conflict("key"),
+)
+async def create_key(team_id: Id, new: NewKey, known: Known, creation: Creation) -> Response:
+    """Create a key and show its text, this once."""
+
+    async def work(session: AsyncSession) -> Done:
+        await store.teams.get(session, team_id)
+        if new.expires_at is not None and new.expires_at <= await now(session):
+            raise InvalidError("expires_at: must be in the future", field="expires_at")
+        made = keys.new_key(known.key_pepper)
+        row = KeyRow(
+            key_id=made.key_id,
+            team_id=team_id,
+            name=new.name,
+            secret_hash=bytes.fromhex(made.secret_hash),
+            allowed_models=new.allowed_models,
+            expires_at=new.expires_at,
+        )
+        told = _tell(await store.keys.create(session, row)).model_dump()
+        return Done(CreatedKey(**told, key=made.text), on_repeat=CreatedKey(**told, key=None))
+
+    return await creation.run(work)
+
+
+@router.get("/teams/{team_id}/keys", responses=not_found("team"))
+async def list_keys(team_id: Id, known: Known, page: PageQuery) -> Page[Key]:
+    """List a team's keys, the oldest first, revoked and expired ones too."""
+    after = _LISTING.after(page)
+    async with known.database.reading() as session:
+        await store.teams.get(session, team_id)
+        rows = await store.keys.page(session, team_id, after, page.limit + 1)
+    return _LISTING.page(page, rows, _tell)
+
+
+@router.delete("/keys/{key_id}", response_model=RevokedKey, responses=not_found("key"))
+async def revoke_key(key_id: Id, writes: Change) -> Response:
+    """Revoke a key: every edge refuses it within a second. It can't be undone."""
+
+    async def work(session: AsyncSession) -> Done:
+        row, revoked = await store.keys.revoke(session, key_id)
+        event_id = None
+        if revoked:
+            message = KeyRevoked(
+                key_id=key_id, team_id=row.team_id, changed_at_us=unix_us(await now(session))
+            )
+            event_id = await store.outbox.append(session, change(KEY_REVOKED, message, key_id))
+        body = RevokedKey(**_tell(row).model_dump(), event_id=event_id)
+        return Done(body, status=HTTPStatus.OK)
+
+    return await writes.run(work)

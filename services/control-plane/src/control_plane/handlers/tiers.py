@@ -1,0 +1,120 @@
+"""`/tiers`: named policies."""
+
+from datetime import datetime
+from http import HTTPStatus
+
+from fastapi import APIRouter
+from pydantic import ConfigDict, Field
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.responses import Response
+
+from contracts.control import POLICY_CHANGED, PolicyChanged
+from control_plane import store
+from control_plane.domain import tiers
+from control_plane.domain.changes import change
+from control_plane.domain.instants import unix_us
+from control_plane.handlers.fields import Asked, Id, Told
+from control_plane.handlers.openapi import EVENT_ID, not_found
+from control_plane.handlers.pages import Listing, Page, PageQuery
+from control_plane.handlers.services import Known
+from control_plane.handlers.writes import Change, Done
+from control_plane.store.database import now
+from control_plane.store.tiers import Written
+from tables import Tier as TierRow
+
+router = APIRouter(prefix="/admin/v1", tags=["tiers"])
+
+
+class TierNumbers(Asked):
+    """The numbers of a tier."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rpm": 20, "tpm": 100_000}]})
+
+    rpm: int = Field(strict=True, ge=1, le=tiers.MAX_RPM, description="Requests per minute.")
+    tpm: int = Field(
+        strict=True,
+        ge=1,
+        le=tiers.MAX_TPM,
+        description="Tokens per minute, input and output together.",
+    )
+    request_burst: int = Field(
+        default=0,
+        strict=True,
+        ge=0,
+        description="Requests that may be in debt beyond the one in turn; at most a day of `rpm`.",
+    )
+    token_burst: int = Field(
+        default=0,
+        strict=True,
+        ge=0,
+        description="Tokens that may be in debt while requests are still admitted; at most a day"
+        " of `tpm`.",
+    )
+
+
+class Tier(Told):
+    """A tier."""
+
+    tier_id: str
+    rpm: int
+    tpm: int
+    request_burst: int
+    token_burst: int
+    version: int = Field(description="Raised by one with each change.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class WrittenTier(Tier):
+    """A tier after it was written."""
+
+    event_id: str | None = EVENT_ID
+
+
+_LISTING: Listing[TierRow] = Listing("tiers", (str,), lambda row: (row.tier_id,))
+
+
+def _tell(row: TierRow) -> Tier:
+    return Tier.model_validate(row, from_attributes=True)
+
+
+@router.put(
+    "/tiers/{tier_id}",
+    response_model=WrittenTier,
+    responses={201: {"model": WrittenTier, "description": "The tier was created."}},
+)
+async def put_tier(tier_id: Id, asked: TierNumbers, writes: Change) -> Response:
+    """Create a tier, or give it other numbers; what is left out gets its default.
+
+    Every admission loads changed numbers at once. Debts stay, in time.
+    """
+    numbers = tiers.TierNumbers(**asked.model_dump())
+    tiers.check(numbers)
+
+    async def work(session: AsyncSession) -> Done:
+        row, written = await store.tiers.put(session, tier_id, numbers)
+        event_id = None
+        if written is not Written.NOTHING:
+            message = PolicyChanged(tier_id=tier_id, changed_at_us=unix_us(await now(session)))
+            event_id = await store.outbox.append(session, change(POLICY_CHANGED, message, tier_id))
+        body = WrittenTier(**_tell(row).model_dump(), event_id=event_id)
+        created = written is Written.CREATED
+        return Done(body, status=HTTPStatus.CREATED if created else HTTPStatus.OK)
+
+    return await writes.run(work)
+
+
+@router.get("/tiers/{tier_id}", responses=not_found("tier"))
+async def get_tier(tier_id: Id, known: Known) -> Tier:
+    """Return one tier."""
+    async with known.database.reading() as session:
+        return _tell(await store.tiers.get(session, tier_id))
+
+
+@router.get("/tiers")
+async def list_tiers(known: Known, page: PageQuery) -> Page[Tier]:
+    """List tiers by id."""
+    after = _LISTING.after(page)
+    async with known.database.reading() as session:
+        rows = await store.tiers.page(session, after, page.limit + 1)
+    return _LISTING.page(page, rows, _tell)
