@@ -42,6 +42,8 @@ def configure(service: str, level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(getattr(logging, level.upper()), logging.INFO))
+    # It logs each request it makes, with its address.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def _adder(service: str) -> structlog.typing.Processor:

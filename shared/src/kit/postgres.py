@@ -23,6 +23,8 @@ def connect(settings: PostgresSettings) -> AsyncEngine:
         max_overflow=0,
         pool_timeout=settings.database_timeout_s,
         pool_pre_ping=True,
+        # An error's text goes to the log; what a statement held does not.
+        hide_parameters=True,
         connect_args={
             "timeout": settings.database_timeout_s,
             "command_timeout": settings.database_timeout_s,
