@@ -159,7 +159,8 @@ async def adjust(team_id: Id, new: NewAdjustment, creation: Creation) -> Respons
     """Correct the balance, upwards or downwards, below zero if need be."""
     posting = Posting(
         team_id=team_id,
-        amount_usd=abs(new.amount),
+        # abs() would round to 28 digits.
+        amount_usd=new.amount.copy_abs(),
         reason=Reason.ADJUSTMENT,
         reference=new.reference,
         note=new.reason,

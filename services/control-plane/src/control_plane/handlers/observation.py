@@ -2,6 +2,7 @@
 
 import time
 
+from fastapi.routing import APIRoute
 from prometheus_client import Counter, Histogram
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -65,7 +66,5 @@ class Observation:
 
 def _template(scope: Scope) -> str:
     """Return the template of the route that ran: a closed set, whatever was asked for."""
-    if "endpoint" not in scope:
-        return "none"
-    path: str = getattr(scope.get("route"), "path", "none")
-    return path
+    route = scope.get("route")
+    return route.path if isinstance(route, APIRoute) else "none"

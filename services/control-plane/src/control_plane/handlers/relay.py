@@ -16,7 +16,7 @@ from control_plane.clients.bus import Connections
 from control_plane.store import outbox
 from control_plane.store.database import Database, now
 from kit import log
-from kit.bus.errors import BusError
+from kit.bus.errors import BusError, DisconnectedError
 from kit.bus.publishing import Publisher
 from kit.postgres import CONNECTION_ERRORS
 from tables import OutboxMessage
@@ -81,12 +81,14 @@ class Relay:
     async def _try_round(self) -> bool:
         """Publish once; return whether there may be more to do at once."""
         try:
-            published = await self.round()
             await self._measure()
+            published = await self.round()
+        except DisconnectedError:
+            return False  # the bus has said so; the depth shows what waits
         except (BusError, SQLAlchemyError, *CONNECTION_ERRORS) as error:
             _FAILURES.inc()
             if not self._failing:
-                _logger.warning("relay fails", error=type(error).__name__, reason=str(error))
+                _logger.warning("relay fails", error=type(error).__name__)
             self._failing = True
             return False
         if self._failing:
