@@ -8,19 +8,13 @@ import anthropic
 import httpx
 import openai
 import pytest
+from integration.fake_provider.asking import CHAT, MESSAGES, asked
 from integration.fake_provider.process import API_KEY
 from integration.fake_provider.sse import chunks_of, data_of
 from integration.fake_provider.subject import Subject
 from integration.fake_provider.witness import Witness
 
 from fake_provider.behaviour import fake
-
-_CHAT = "/v1/chat/completions"
-_MESSAGES: list[Any] = [{"role": "user", "content": "three words here"}]
-
-
-def _asked(*, stream: bool = False, **knobs: Any) -> dict[str, Any]:
-    return {"model": "m", "messages": _MESSAGES, "stream": stream, "metadata": fake(**knobs)}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +37,7 @@ async def test_error_status(
 ) -> None:
     with pytest.raises(error) as raised:
         await fake_openai.chat.completions.create(
-            model="m", messages=_MESSAGES, metadata=fake(error_message="as ordered", **knobs)
+            model="m", messages=MESSAGES, metadata=fake(error_message="as ordered", **knobs)
         )
 
     assert raised.value.status_code == knobs["status"]
@@ -53,8 +47,8 @@ async def test_error_status(
 
 async def test_error_type_and_code_and_headers(http: httpx.AsyncClient) -> None:
     answer = await http.post(
-        _CHAT,
-        json=_asked(
+        CHAT,
+        json=asked(
             status=429,
             error_type="tokens",
             error_code="insufficient_quota",
@@ -84,7 +78,7 @@ async def test_error_type_and_code_and_headers(http: httpx.AsyncClient) -> None:
 async def test_error_body_of_another_kind(
     http: httpx.AsyncClient, status: int, body: str, kind: str, start: bytes
 ) -> None:
-    answer = await http.post(_CHAT, json=_asked(status=status, error_body=body))
+    answer = await http.post(CHAT, json=asked(status=status, error_body=body))
 
     assert answer.status_code == status
     assert answer.headers["content-type"] == kind
@@ -100,7 +94,7 @@ async def test_anthropic_errors(
         await fake_anthropic.messages.create(
             model="claude",
             max_tokens=5,
-            messages=_MESSAGES,
+            messages=MESSAGES,
             extra_body={"metadata": fake(status=529)},
         )
     assert raised.value.type == "overloaded_error"
@@ -108,7 +102,7 @@ async def test_anthropic_errors(
     answer = await http.post(
         "/v1/messages",
         headers={"anthropic-version": "2023-06-01"},
-        json={**_asked(stream=True, error_after_chunks=1), "max_tokens": 50},
+        json={**asked(stream=True, error_after_chunks=1), "max_tokens": 50},
     )
     assert b"event: error\n" in answer.content
     assert b"message_stop" not in answer.content
@@ -118,7 +112,7 @@ async def test_anthropic_errors(
 async def test_fails_a_few_times_and_heals(subject_with_retries: openai.AsyncOpenAI) -> None:
     answer = await subject_with_retries.chat.completions.with_raw_response.create(
         model="m",
-        messages=_MESSAGES,
+        messages=MESSAGES,
         metadata=fake(status=503, retry_after_ms=1, fail_times=2, fail_key="heals"),
     )
 
@@ -136,7 +130,7 @@ async def test_error_in_the_middle_of_a_stream(
 ) -> None:
     stream = await fake_openai.chat.completions.create(
         model="m",
-        messages=_MESSAGES,
+        messages=MESSAGES,
         stream=True,
         metadata=fake(marker="error midway", error_after_chunks=2, error_message="overloaded"),
     )
@@ -152,13 +146,13 @@ async def test_drop_before_the_headers(
     fake_subject: Subject, witness: Witness, reset: bool
 ) -> None:
     marker = f"drop, reset: {reset}"
-    asked = json.dumps(_asked(marker=marker, drop=True, reset=reset)).encode()
+    body = json.dumps(asked(marker=marker, drop=True, reset=reset)).encode()
     host, port = fake_subject.base_url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(
         b"POST %b HTTP/1.1\r\nhost: fake\r\nauthorization: Bearer %b\r\ncontent-length: %d\r\n\r\n"
-        % (_CHAT.encode(), API_KEY.encode(), len(asked))
-        + asked
+        % (CHAT.encode(), API_KEY.encode(), len(body))
+        + body
     )
     if reset:
         with pytest.raises(ConnectionResetError):
@@ -187,7 +181,7 @@ async def test_drop_in_the_stream(
 ) -> None:
     marker = f"drop {knobs}"
     received = b""
-    async with http.stream("POST", _CHAT, json=_asked(stream=True, marker=marker, **knobs)) as got:
+    async with http.stream("POST", CHAT, json=asked(stream=True, marker=marker, **knobs)) as got:
         pieces = got.aiter_raw()
         with pytest.raises(httpx.RemoteProtocolError):  # noqa: PT012 - it may break at any piece
             while True:
@@ -206,7 +200,7 @@ async def test_drop_after_half_a_body(
     http: httpx.AsyncClient, witness: Witness, knob: dict[str, Any]
 ) -> None:
     with pytest.raises(httpx.RemoteProtocolError, match="complete message body"):
-        await http.post(_CHAT, json=_asked(marker=f"half {knob}", **knob))
+        await http.post(CHAT, json=asked(marker=f"half {knob}", **knob))
 
     assert (await witness.one(marker=f"half {knob}", outcome="dropped"))["usage"] is None
 
@@ -228,7 +222,7 @@ async def test_who_waits_in_vain_and_leaves_is_seen_to_leave(
     http: httpx.AsyncClient, witness: Witness, knobs: dict[str, Any]
 ) -> None:
     marker = f"left {knobs}"
-    call = asyncio.create_task(http.post(_CHAT, json=_asked(marker=marker, **knobs)))
+    call = asyncio.create_task(http.post(CHAT, json=asked(marker=marker, **knobs)))
     await witness.one(marker=marker, outcome="in_flight")
     call.cancel()
 
@@ -240,8 +234,8 @@ async def test_who_waits_in_vain_and_leaves_is_seen_to_leave(
 async def test_who_leaves_a_busy_stream_is_seen_to_leave(
     http: httpx.AsyncClient, witness: Witness
 ) -> None:
-    asked = _asked(stream=True, marker="left busy", chunk_count=5_000, chunk_bytes=5_000)
-    async with http.stream("POST", _CHAT, json=asked) as answer:
+    body = asked(stream=True, marker="left busy", chunk_count=5_000, chunk_bytes=5_000)
+    async with http.stream("POST", CHAT, json=body) as answer:
         await anext(answer.aiter_raw())
 
     seen = await witness.one(marker="left busy", outcome="client_gone")
@@ -251,7 +245,7 @@ async def test_who_leaves_a_busy_stream_is_seen_to_leave(
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 async def test_gate(http: httpx.AsyncClient, witness: Witness, stream: bool) -> None:
     gate = f"gate, stream: {stream}"
-    call = asyncio.create_task(http.post(_CHAT, json=_asked(stream=stream, marker=gate, gate=gate)))
+    call = asyncio.create_task(http.post(CHAT, json=asked(stream=stream, marker=gate, gate=gate)))
     assert (await witness.one(marker=gate))["status"] == 0
     assert not call.done()
     await witness.open_gate(gate)
@@ -261,9 +255,9 @@ async def test_gate(http: httpx.AsyncClient, witness: Witness, stream: bool) -> 
 
 
 async def test_gate_in_the_stream(http: httpx.AsyncClient, witness: Witness) -> None:
-    asked = _asked(stream=True, gate="midway", gate_after_chunks=2)
+    body = asked(stream=True, gate="midway", gate_after_chunks=2)
     received = b""
-    async with http.stream("POST", _CHAT, json=asked) as answer:
+    async with http.stream("POST", CHAT, json=body) as answer:
         async for piece in answer.aiter_raw():
             received += piece
             if received.count(b"\n\n") == 3:
@@ -289,7 +283,7 @@ async def test_pace(
 ) -> None:
     """Not less than ordered, but that timers may fire a little early; more is up to the machine."""
     marker = f"pace {knobs}"
-    await http.post(_CHAT, json=_asked(marker=marker, **knobs))
+    await http.post(CHAT, json=asked(marker=marker, **knobs))
 
     seen = await witness.one(marker=marker, outcome="completed")
     assert seen["finished_at_us"] - seen["received_at_us"] >= (least_ms - 5) * 1000

@@ -18,7 +18,7 @@ class FakeProviderSettings(ServiceSettings):
         2.0, gt=0, description="Seconds to finish what is in flight when told to stop."
     )
     fake_api_keys: SecretStr = Field(
-        SecretStr("fake-provider-key"), description="API keys it accepts, comma separated."
+        SecretStr("fake"), description="API keys it accepts, comma separated."
     )
     fake_models: str = Field(
         "gpt-4o-mini,gpt-4o,text-embedding-3-small,claude-haiku-4-5",
