@@ -25,6 +25,8 @@ class DeadLetter(Message, frozen=True, kw_only=True):
     reason: str
     payload_base64: str
     """The message as it was, so that it can be replayed."""
+    payload_cut: bool = False
+    """The message was too large to be kept whole; `stream_sequence` has the rest while it may."""
     failed_at_us: int
     """Unix microseconds, the clock of the service that gave up."""
 
