@@ -10,5 +10,5 @@ run = "before"
 
 
 def upgrade() -> None:
-    """Create the tables, the account's functions, the invariants and the services' rights."""
-    run_scripts(op.get_bind(), revision, "tables", "account", "invariants", "grants")
+    """Create the tables, the account's functions, invariants, versions and the services' rights."""
+    run_scripts(op.get_bind(), revision, "tables", "account", "invariants", "versions", "grants")

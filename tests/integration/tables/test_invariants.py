@@ -62,6 +62,33 @@ async def test_not_even_the_owner_can(database: Database, statement: str) -> Non
     assert getattr(raised.value.orig, "sqlstate", None) == "23001"
 
 
+async def test_what_guards_invariants_is_never_switched_off(database: Database) -> None:
+    """A trigger that is enabled ALWAYS also runs where session_replication_role is `replica`."""
+    async with database.owner.connect() as connection:
+        triggers = (
+            await connection.execute(
+                text(
+                    "SELECT tgname, CAST(tgenabled AS text) AS mode FROM pg_trigger"
+                    " JOIN pg_class AS t ON t.oid = tgrelid"
+                    " WHERE NOT tgisinternal AND t.relnamespace = to_regnamespace('public')"
+                )
+            )
+        ).all()
+    assert {trigger.tgname: trigger.mode for trigger in triggers} == {
+        "account_matches_ledger": "A",
+        "account_stays": "A",
+        "ledger_entry_adds_up": "A",
+        "ledger_entry_is_append_only": "A",
+        "price_is_append_only": "A",
+        "usage_charge_is_append_only": "A",
+        "usage_charges_fit": "A",
+        # These write, and what they wrote comes by replication itself.
+        "team_open_account": "O",
+        "team_raise_tier_version": "O",
+        "tier_raise_version": "O",
+    }
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -1,4 +1,4 @@
--- What is always true, checked by the database itself and against its owner too: the triggers
+-- What is always true, checked by the database itself and against its owner too: these triggers
 -- are ENABLE ALWAYS, so that session_replication_role doesn't switch them off.
 
 -- Ledger entries, usage charges and prices are written once.
@@ -127,31 +127,3 @@ CREATE TRIGGER usage_charges_fit AFTER INSERT ON usage_charge
     REFERENCING NEW TABLE AS new_charge
     FOR EACH STATEMENT EXECUTE FUNCTION usage_charges_fit();
 ALTER TABLE usage_charge ENABLE ALWAYS TRIGGER usage_charges_fit;
-
--- Versions that fence caches are raised here, so that no change can forget to.
-CREATE FUNCTION team_raise_tier_version() RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = public, pg_temp
-AS $$
-BEGIN
-    NEW.tier_version := OLD.tier_version + (NEW.tier_id <> OLD.tier_id)::integer;
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER team_raise_tier_version BEFORE UPDATE ON team
-    FOR EACH ROW EXECUTE FUNCTION team_raise_tier_version();
-ALTER TABLE team ENABLE ALWAYS TRIGGER team_raise_tier_version;
-
-CREATE FUNCTION tier_raise_version() RETURNS trigger
-LANGUAGE plpgsql
-SET search_path = public, pg_temp
-AS $$
-BEGIN
-    NEW.version := OLD.version + 1;
-    NEW.updated_at := clock_timestamp();
-    RETURN NEW;
-END
-$$;
-CREATE TRIGGER tier_raise_version BEFORE UPDATE ON tier
-    FOR EACH ROW EXECUTE FUNCTION tier_raise_version();
-ALTER TABLE tier ENABLE ALWAYS TRIGGER tier_raise_version;
