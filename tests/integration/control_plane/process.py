@@ -1,0 +1,37 @@
+"""The control plane as a process of its own, and an operator's client of its API."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+from integration.services import ServiceProcess
+
+from quotagate.stack import Servers
+from quotagate.stack.ports import HOST
+
+ADMIN_TOKEN = "an admin token for tests"
+KEY_PEPPER = "a pepper for tests only"
+API = "/admin/v1"
+
+
+class ControlPlane(ServiceProcess):
+    """`python -m control_plane`."""
+
+    def __init__(
+        self, servers: Servers, folder: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
+        secrets = {"QUOTAGATE_ADMIN_TOKEN": ADMIN_TOKEN, "QUOTAGATE_KEY_PEPPER": KEY_PEPPER}
+        super().__init__(servers, "control-plane", folder, secrets | dict(settings or {}))
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{HOST}:{self._port}"
+
+    def operator(self) -> httpx.AsyncClient:
+        """Return a client with the admin token; its addresses begin behind `/admin/v1`."""
+        return httpx.AsyncClient(
+            base_url=self.url + API,
+            headers={"Authorization": f"Bearer {ADMIN_TOKEN}"},
+            timeout=30,
+        )
