@@ -50,6 +50,7 @@ class InferenceRecord(Base, table=True):
             "record_id",
             postgresql_where=text("state = 'PENDING'"),
         ),
+        Index(None, "stream_sequence"),
         Index("inference_record_held_idx", "record_id", postgresql_where=text("state = 'HELD'")),
         CheckConstraint("attempt_no > 0", name="attempt_no"),
         CheckConstraint("state IN ('PENDING', 'SETTLED', 'UNBILLABLE', 'HELD')", name="state"),

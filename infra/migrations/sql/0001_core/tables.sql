@@ -167,6 +167,8 @@ CREATE TABLE inference_record (
 );
 CREATE INDEX inference_record_pending_idx ON inference_record (team_id, record_id)
     WHERE state = 'PENDING';
+-- How far the stream may be trimmed is found by walking it from its first sequence.
+CREATE INDEX inference_record_stream_sequence_idx ON inference_record (stream_sequence);
 CREATE INDEX inference_record_held_idx ON inference_record (record_id)
     WHERE state = 'HELD';
 
