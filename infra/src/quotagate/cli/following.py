@@ -1,7 +1,7 @@
 """Follows log files that the supervisor writes and now and then begins anew."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 _POLL_S = 0.2
@@ -34,11 +34,17 @@ class _Tail:
         return [line.decode(errors="replace") for line in lines]
 
 
-def follow(files: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Yield each new line with its file's name, for ever."""
+def _pause() -> None:
+    time.sleep(_POLL_S)
+
+
+def follow(
+    files: Mapping[str, Path], pause: Callable[[], None] = _pause
+) -> Iterator[tuple[str, str]]:
+    """Yield each new line with its file's name, for ever; `pause` comes between two looks."""
     tails = {name: _Tail(path) for name, path in files.items()}
     while True:
         for name, tail in tails.items():
             for line in tail.lines():
                 yield name, line
-        time.sleep(_POLL_S)
+        pause()

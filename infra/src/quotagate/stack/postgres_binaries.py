@@ -29,7 +29,7 @@ _MACHINE_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class PostgresBinaries:
-    """A folder with `postgres`, `initdb` and `pg_isready`, and its major version."""
+    """A folder with `postgres` and `initdb`, and their major version."""
 
     folder: Path
     major: int
@@ -67,9 +67,8 @@ def _try(folder: Path, account: Account) -> PostgresBinaries | str:
     major = int(version[1])
     if major < OLDEST_MAJOR:
         return f"version {major} is older than {OLDEST_MAJOR}"
-    missing = [name for name in ("initdb", "pg_isready") if not (folder / name).is_file()]
-    if missing:
-        return f"has no {missing[0]}"
+    if not (folder / "initdb").is_file():
+        return "has no initdb"
     return PostgresBinaries(folder, major)
 
 
@@ -125,5 +124,5 @@ def _machine() -> Iterator[Path]:
 
 
 def _major_in_path(folder: Path) -> int:
-    numbers = re.findall(r"\d+", str(folder))
+    numbers = re.findall(r"\d+", folder.parent.name)
     return int(numbers[0]) if numbers else 0
