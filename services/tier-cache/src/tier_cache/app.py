@@ -53,6 +53,7 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
 
     puller = Puller(client, DURABLE)
     await puller.open()
+    stack.push_async_callback(puller.close)
     changes = Changes(puller, Publisher(client), scripts, _CLOCK)
     await stack.enter_async_context(running(changes.run, "changes", settings.grace_s))
     await _serve(client, settings, stack, Database(engine), scripts)

@@ -1,13 +1,16 @@
 """What a change event means for a team's keys in Redis."""
 
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 
 import msgspec
 
 from contracts.contract import Event, decode
 from contracts.control import ACCOUNT_ADJUSTED, TIER_CHANGED, AccountAdjusted, TierChanged
-from kit.money import InexactAmountError, exact_sum, floor_nano_usd
+from kit.money import InexactAmountError, exact_sum, floor_nano_usd, usd_from_nano
 from tier_cache.errors import UnreadableChangeError
+
+# Redis moves money in signed 64-bit integers of nano-USD.
+_MOST_USD = usd_from_nano(2**63 - 1)
 
 
 class TierEviction(msgspec.Struct, frozen=True):
@@ -41,9 +44,11 @@ def read(subject: str, payload: bytes) -> Change:
             return TierEviction(changed.team_id, changed.version)
         if _is(ACCOUNT_ADJUSTED, subject):
             adjusted = decode(payload, AccountAdjusted)
+            _check(adjusted.amount_usd)
+            _check(adjusted.balance_usd)
             delta_nano_usd = cached_move_nano_usd(adjusted.amount_usd, adjusted.balance_usd)
             return BalanceMove(adjusted.team_id, delta_nano_usd, adjusted.version)
-    except (msgspec.MsgspecError, InexactAmountError) as error:
+    except (msgspec.MsgspecError, InexactAmountError, DecimalException) as error:
         raise UnreadableChangeError(str(error)) from error
     raise UnreadableChangeError("a subject that nobody asked for")
 
@@ -56,6 +61,11 @@ def cached_move_nano_usd(amount_usd: Decimal, balance_usd: Decimal) -> int:
     """
     before_usd = exact_sum(balance_usd, amount_usd.copy_negate())
     return floor_nano_usd(balance_usd) - floor_nano_usd(before_usd)
+
+
+def _check(amount_usd: Decimal) -> None:
+    if not amount_usd.is_finite() or amount_usd.copy_abs() > _MOST_USD:
+        raise UnreadableChangeError("an amount that Redis can't hold")
 
 
 def _is(event: Event[TierChanged] | Event[AccountAdjusted], subject: str) -> bool:

@@ -9,7 +9,6 @@ import contextlib
 from base64 import b64encode
 from collections.abc import Sequence
 
-import nats.errors
 from nats.aio.msg import Msg
 from prometheus_client import Counter
 
@@ -91,12 +90,12 @@ class Changes:
             waiting = waiting or not await self._apply(message)
             try:
                 if waiting:
-                    await message.nak(_RETRY_S)
+                    await self._puller.give_back(message, _RETRY_S)
                 else:
-                    await message.ack()
-            except nats.errors.Error as error:
+                    await self._puller.ack(message)
+            except BusError as error:
                 # It comes again, which changes nothing.
-                _logger.warning("change event not acknowledged", error=type(error).__name__)
+                _logger.warning("change event not acknowledged", detail=str(error))
 
     async def _apply(self, message: Msg) -> bool:
         """Return whether the event is done with: applied, or kept as a dead letter."""

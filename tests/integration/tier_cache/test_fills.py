@@ -1,0 +1,221 @@
+"""Fills: what is missing in Redis is read and put there, once, and never over something newer."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from integration.desk import Desk
+from redis.asyncio import Redis
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from contracts.cache import BalanceFillRequest, TierResolveRequest
+from contracts.errors import ErrorCode
+from kit import postgres
+from kit.bus.serving import ReplyError
+from redis_scripts import RedisScripts
+from redis_scripts.keys import TeamKeys, team_keys
+from tier_cache.domain.facts import TeamBalance, TeamTier
+from tier_cache.handlers.fills import Fills
+from tier_cache.settings import Settings
+from tier_cache.store.database import Database
+
+MINUTE_MS = 60_000
+
+
+class WatchedDatabase(Database):
+    """The database, its reads counted, and held back once read until `pass_on` is set."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        super().__init__(engine)
+        self.reads: list[str] = []
+        self.was_read = asyncio.Event()
+        self.pass_on = asyncio.Event()
+        self.pass_on.set()
+
+    async def tier(self, team_id: str) -> TeamTier | None:
+        tier = await super().tier(team_id)
+        await self._hold(team_id)
+        return tier
+
+    async def balance(self, team_id: str) -> TeamBalance | None:
+        balance = await super().balance(team_id)
+        await self._hold(team_id)
+        return balance
+
+    async def _hold(self, team_id: str) -> None:
+        self.reads.append(team_id)
+        self.was_read.set()
+        await self.pass_on.wait()
+
+
+@pytest.fixture
+def database(engine: AsyncEngine) -> WatchedDatabase:
+    return WatchedDatabase(engine)
+
+
+@pytest.fixture
+def fills(database: WatchedDatabase, scripts: RedisScripts) -> Fills:
+    return Fills(database, scripts)
+
+
+async def _stored(operator: Redis, team_id: str) -> dict[str, Any]:
+    keys = team_keys(team_id)
+    return dict(zip(TeamKeys._fields, await operator.mget(keys), strict=True))
+
+
+async def test_a_tier_is_filled_for_five_to_six_minutes(
+    desk: Desk, fills: Fills, operator: Redis
+) -> None:
+    tier_id = await desk.open_tier()
+    team_id = await desk.open_team(tier_id)
+    reply = await fills.resolve_tier(TierResolveRequest(team_id=team_id))
+    assert (reply.found, reply.tier_id) == (True, tier_id)
+    stored = await _stored(operator, team_id)
+    assert (stored["tier"], stored["tier_version"]) == (tier_id.encode(), b"1")
+    life_ms = await operator.pttl(team_keys(team_id).tier)
+    assert 4 * MINUTE_MS < life_ms <= 6 * MINUTE_MS
+
+
+@pytest.mark.parametrize(
+    ("balance_usd", "nano_usd"),
+    [
+        pytest.param("0", b"0", id="a new account"),
+        pytest.param("12.5", b"12500000000", id="dollars"),
+        pytest.param("1.9999999999", b"1999999999", id="a fraction of a nano is rounded down"),
+        pytest.param("-0.0000000001", b"-1", id="below zero is negative, however little"),
+    ],
+)
+async def test_a_balance_is_filled_rounded_down(
+    desk: Desk, fills: Fills, operator: Redis, balance_usd: str, nano_usd: bytes
+) -> None:
+    team_id = await desk.open_team(balance_usd=balance_usd)
+    assert (await fills.fill_balance(BalanceFillRequest(team_id=team_id))).found
+    stored = await _stored(operator, team_id)
+    assert stored["balance"] == nano_usd
+    assert stored["balance_version"] == (b"0" if balance_usd == "0" else b"1")
+    life_ms = await operator.pttl(team_keys(team_id).balance)
+    assert 59 * MINUTE_MS < life_ms <= 63 * MINUTE_MS
+
+
+async def test_a_balance_that_is_there_keeps_its_rough_debits(
+    desk: Desk, fills: Fills, operator: Redis
+) -> None:
+    team_id = await desk.open_team(balance_usd="1")
+    await operator.set(team_keys(team_id).balance, 7)
+    assert (await fills.fill_balance(BalanceFillRequest(team_id=team_id))).found
+    assert (await _stored(operator, team_id))["balance"] == b"7"
+
+
+async def test_an_unknown_or_deleted_team_fills_nothing(
+    desk: Desk, fills: Fills, operator: Redis
+) -> None:
+    deleted = await desk.open_team()
+    await desk.delete_team(deleted)
+    for team_id in (deleted, "nobody-at-all"):
+        assert not (await fills.resolve_tier(TierResolveRequest(team_id=team_id))).found
+        assert not (await fills.fill_balance(BalanceFillRequest(team_id=team_id))).found
+        assert set((await _stored(operator, team_id)).values()) == {None}
+
+
+async def test_eight_misses_at_once_are_one_read_per_team(
+    desk: Desk, database: WatchedDatabase, fills: Fills, operator: Redis
+) -> None:
+    teams = [await desk.open_team(balance_usd="1") for _ in range(3)]
+    database.pass_on.clear()
+    misses = [
+        asyncio.create_task(fills.fill_balance(BalanceFillRequest(team_id=team_id)))
+        for _ in range(8)
+        for team_id in teams
+    ]
+    while len(database.reads) < len(teams):
+        database.was_read.clear()
+        await database.was_read.wait()
+    database.pass_on.set()
+    assert all(reply.found for reply in await asyncio.gather(*misses))
+    assert sorted(database.reads) == sorted(teams)
+    for team_id in teams:
+        assert (await _stored(operator, team_id))["balance"] == b"1000000000"
+
+
+async def test_a_late_tier_fill_does_not_bring_the_old_tier_back(
+    desk: Desk, database: WatchedDatabase, fills: Fills, scripts: RedisScripts, operator: Redis
+) -> None:
+    team_id, new_tier = await desk.open_team(), await desk.open_tier()
+    database.pass_on.clear()
+    late = asyncio.create_task(fills.resolve_tier(TierResolveRequest(team_id=team_id)))
+    await database.was_read.wait()  # it holds the old tier now
+    version = await desk.move_team(team_id, new_tier)
+    await scripts.evict_tier(team_id, version)
+    database.pass_on.set()
+    assert (await late).tier_id == new_tier
+    assert (await _stored(operator, team_id))["tier"] == new_tier.encode()
+    assert database.reads == [team_id] * 2
+
+
+async def test_a_late_balance_fill_does_not_undo_a_credit(
+    desk: Desk, database: WatchedDatabase, fills: Fills, scripts: RedisScripts, operator: Redis
+) -> None:
+    team_id = await desk.open_team(balance_usd="-1")
+    database.pass_on.clear()
+    late = asyncio.create_task(fills.fill_balance(BalanceFillRequest(team_id=team_id)))
+    await database.was_read.wait()  # it holds the balance before the credit now
+    entry = await desk.adjust(team_id, "10")
+    await scripts.adjust_balance(team_id, 10 * 10**9, entry.account_version)
+    database.pass_on.set()
+    assert (await late).found
+    assert (await _stored(operator, team_id))["balance"] == b"9000000000"
+
+
+async def test_a_team_that_changes_at_every_read_is_given_up(
+    desk: Desk, engine: AsyncEngine, scripts: RedisScripts, operator: Redis
+) -> None:
+    class RestlessDatabase(Database):
+        async def tier(self, team_id: str) -> TeamTier | None:
+            tier = await super().tier(team_id)
+            assert tier is not None
+            await scripts.evict_tier(team_id, tier.version + 1)
+            return tier
+
+    team_id = await desk.open_team()
+    fills = Fills(RestlessDatabase(engine), scripts)
+    with pytest.raises(ReplyError) as caught:
+        await fills.resolve_tier(TierResolveRequest(team_id=team_id))
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert (await _stored(operator, team_id))["tier"] is None
+
+
+async def test_the_wait_for_a_connection_is_bounded(
+    desk: Desk, settings: Settings, scripts: RedisScripts, operator: Redis
+) -> None:
+    team_id = await desk.open_team()
+    narrow = settings.model_copy(update={"database_connections": 1, "database_timeout_s": 0.2})
+    engine = postgres.connect(narrow)
+    try:
+        async with engine.connect():  # the only one
+            with pytest.raises(ReplyError) as caught:
+                await Fills(Database(engine), scripts).resolve_tier(
+                    TierResolveRequest(team_id=team_id)
+                )
+        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+        assert (await _stored(operator, team_id))["tier"] is None
+        reply = await Fills(Database(engine), scripts).resolve_tier(
+            TierResolveRequest(team_id=team_id)
+        )
+        assert reply.found
+    finally:
+        await engine.dispose()
+
+
+async def test_a_caller_who_leaves_does_not_stop_the_fill_of_others(
+    desk: Desk, database: WatchedDatabase, fills: Fills
+) -> None:
+    team_id = await desk.open_team()
+    database.pass_on.clear()
+    request = TierResolveRequest(team_id=team_id)
+    leaver = asyncio.create_task(fills.resolve_tier(request))
+    stayer = asyncio.create_task(fills.resolve_tier(request))
+    await database.was_read.wait()
+    leaver.cancel()
+    database.pass_on.set()
+    assert (await stayer).found
+    assert database.reads == [team_id]

@@ -1,0 +1,150 @@
+"""tier-cache as a process: it boots, serves, outlives its stores, and leaves when told to."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from integration.bus import TIMEOUT_S, Bus, bus_of, refused_with
+from integration.desk import Desk
+from integration.services import ServiceProcess
+from redis.asyncio import Redis
+
+from contracts.cache import (
+    BALANCE_FILL,
+    KEY_RESOLVE,
+    POLICIES,
+    TIER_RESOLVE,
+    BalanceFillRequest,
+    KeyResolveRequest,
+    PoliciesRequest,
+    TierResolveRequest,
+)
+from contracts.control import TIER_CHANGED, TierChanged
+from contracts.errors import ErrorCode
+from quotagate.stack import Servers, Stack
+from redis_scripts.keys import team_keys
+
+
+@pytest.fixture
+async def own_desk(own_servers: Stack) -> AsyncIterator[Desk]:
+    desk = Desk(own_servers.servers)
+    yield desk
+    await desk.close()
+
+
+@pytest.fixture
+async def process(own_servers: Stack, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
+    process = ServiceProcess(own_servers.servers, "tier-cache", tmp_path)
+    yield process
+    await process.stop()
+
+
+async def _evicted(operator: Redis, team_id: str) -> None:
+    """Return once the team's tier is gone from Redis."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            if not await operator.exists(team_keys(team_id).tier):
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_it_boots_serves_and_leaves(
+    servers: Servers, desk: Desk, admission: Bus, operator: Redis, tmp_path: Path
+) -> None:
+    process = ServiceProcess(servers, "tier-cache", tmp_path)
+    try:
+        await process.start_ready()
+        tier_id = await desk.open_tier()
+        team_id = await desk.open_team(tier_id, balance_usd="2")
+        assert (await admission.ask(TIER_RESOLVE, TierResolveRequest(team_id=team_id))).found
+        assert (await admission.ask(BALANCE_FILL, BalanceFillRequest(team_id=team_id))).found
+        policies = (await admission.ask(POLICIES, PoliciesRequest())).policies
+        assert tier_id in {policy.tier_id for policy in policies}
+        keys = team_keys(team_id)
+        assert await operator.mget(keys.tier, keys.balance) == [tier_id.encode(), b"2000000000"]
+        filled = 'quotagate_tier_cache_fills_total{kind="tier",result="filled"}'
+        assert await process.metric(filled) == 1
+        process.signal(signal.SIGTERM)
+        assert await process.ended() in {0, -signal.SIGTERM}
+        assert "Traceback" not in process.log()
+    finally:
+        await process.stop()
+
+
+async def test_without_postgres_changes_still_reach_redis(
+    own_servers: Stack, own_desk: Desk, process: ServiceProcess
+) -> None:
+    """It even boots without Postgres; only what must be read has to wait for it."""
+    servers = own_servers.servers
+    team_id, key_id = await own_desk.open_team(), "key"
+    operator: Redis = Redis.from_url(servers.redis_url)
+    await operator.set(team_keys(team_id).tier, "old")
+    await asyncio.to_thread(own_servers.stop, "postgres")
+
+    await process.start()
+    assert set(await process.becomes_unready("postgres")) == {"postgres"}
+    async with bus_of(servers, "edge-proxy") as edge, bus_of(servers, "control-plane") as desk:
+        with refused_with(ErrorCode.STORE_UNAVAILABLE):
+            await edge.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id))
+        changed = TierChanged(team_id=team_id, tier_id="new", version=2, changed_at_us=1)
+        await desk.announce(TIER_CHANGED, team_id, changed)
+        await _evicted(operator, team_id)
+
+        await asyncio.to_thread(own_servers.start, "postgres")
+        await process.becomes_ready()
+        assert (await edge.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id))).key is None
+    await operator.aclose()
+
+
+def _signal_postgres(stack: Stack, number: signal.Signals) -> None:
+    """Send a signal to the postmaster and its backends, which would go on without it."""
+    pid = next(status.pid for status in stack.status() if status.name == "postgres")
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    for process in (pid, *map(int, children)):
+        os.kill(process, number)
+
+
+async def test_frozen_postgres_is_an_error_in_time_and_heals(
+    own_servers: Stack, own_desk: Desk, process: ServiceProcess
+) -> None:
+    team_id = await own_desk.open_team()
+    await process.start_ready()
+    request = TierResolveRequest(team_id=team_id)
+    async with bus_of(own_servers.servers, "admission") as admission:
+        await admission.ask(TIER_RESOLVE, request)
+        _signal_postgres(own_servers, signal.SIGSTOP)
+        await process.becomes_unready("postgres")
+        with refused_with(ErrorCode.STORE_UNAVAILABLE):
+            await admission.ask(TIER_RESOLVE, request)
+        _signal_postgres(own_servers, signal.SIGCONT)
+        await process.becomes_ready()
+        assert (await admission.ask(TIER_RESOLVE, request)).found
+
+
+async def test_frozen_redis_is_an_error_in_time_and_events_wait_for_it(
+    own_servers: Stack, own_desk: Desk, process: ServiceProcess
+) -> None:
+    servers = own_servers.servers
+    team_id = await own_desk.open_team()
+    operator: Redis = Redis.from_url(servers.redis_url)
+    await operator.set(team_keys(team_id).tier, "old")
+    await process.start_ready()
+    async with bus_of(servers, "admission") as admission, bus_of(servers, "control-plane") as desk:
+        own_servers.signal("valkey", "STOP")
+        await process.becomes_unready("redis")
+        with refused_with(ErrorCode.STORE_UNAVAILABLE):
+            await admission.ask(TIER_RESOLVE, TierResolveRequest(team_id=team_id))
+        changed = TierChanged(team_id=team_id, tier_id="new", version=1, changed_at_us=1)
+        await desk.announce(TIER_CHANGED, team_id, changed)
+        await process.becomes_more(
+            'quotagate_tier_cache_changes_total{kind="tier",result="failed"}'
+        )
+
+        own_servers.signal("valkey", "CONT")
+        await _evicted(operator, team_id)
+        await process.becomes_ready()
+        assert (await admission.ask(TIER_RESOLVE, TierResolveRequest(team_id=team_id))).found
+    await operator.aclose()
