@@ -111,7 +111,7 @@ async def test_nobody_connects_without_a_password(servers: Servers) -> None:
 
 async def _until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110 - what is waited for sets no event
+        while not true():
             await asyncio.sleep(0.01)
 
 
