@@ -23,7 +23,7 @@ class UsageCharge(Base, table=True):
             ["inference_record.team_id", "inference_record.record_id"],
         ),
         ForeignKeyConstraint(
-            ["team_id", "ledger_entry_id"], ["ledger_entry.team_id", "ledger_entry.entry_id"]
+            ["ledger_entry_id", "team_id"], ["ledger_entry.entry_id", "ledger_entry.team_id"]
         ),
         amount_check("amount_usd", ">= 0"),
         CheckConstraint("amount_usd = 0 OR ledger_entry_id IS NOT NULL", name="ledger_entry_id"),

@@ -34,7 +34,7 @@ class LedgerEntry(Base, table=True):
     __tablename__ = "ledger_entry"
     __table_args__ = (
         UniqueConstraint("team_id", "account_version"),
-        UniqueConstraint("team_id", "entry_id"),
+        UniqueConstraint("entry_id", "team_id"),
         amount_check("amount_usd", "> 0"),
         CheckConstraint(
             "(direction, reason) IN (('CREDIT', 'CREDIT'), ('CREDIT', 'ADJUSTMENT'),"

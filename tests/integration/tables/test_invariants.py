@@ -239,7 +239,7 @@ async def test_a_charge_is_of_the_team_of_its_record_and_its_entry(database: Dat
             await charge(connection, team_id, price_id, entry, {record_id: Decimal(2)})
     async with database.settlement.connect() as connection:
         entry = await _debit(connection, team_id, "2")
-        with pytest.raises(IntegrityError, match="ledger_entry_id_fkey"):
+        with pytest.raises(IntegrityError, match="ledger_entry_id_team_id_fkey"):
             await charge(connection, other_id, price_id, entry, {record_id: Decimal(2)})
 
 

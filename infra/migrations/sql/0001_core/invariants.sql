@@ -103,7 +103,11 @@ ALTER TABLE ledger_entry ENABLE ALWAYS TRIGGER ledger_entry_adds_up;
 CREATE FUNCTION usage_charges_fit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = public, pg_temp
+-- A plan made while the tables were small would read them whole when they are large; only a
+-- nested loop over the new charges stays as cheap as it was.
 SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $$
 DECLARE
     v_entry_id bigint;

@@ -65,8 +65,9 @@ CREATE TABLE ledger_entry (
     note text,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     UNIQUE (team_id, account_version),
-    -- What a charge refers to, so that it can't name another team's entry.
-    UNIQUE (team_id, entry_id),
+    -- What a charge refers to, so that it can't name another team's entry. It doesn't begin with
+    -- the team, or a look-up by team and version might take it and read all entries of the team.
+    UNIQUE (entry_id, team_id),
     CONSTRAINT ledger_entry_amount_usd_check CHECK (amount_usd > 0 AND amount_usd < 'Infinity'),
     CONSTRAINT ledger_entry_account_version_check CHECK (account_version > 0),
     CONSTRAINT ledger_entry_reason_check CHECK (
@@ -180,7 +181,7 @@ CREATE TABLE usage_charge (
     ledger_entry_id bigint,
     created_at timestamptz NOT NULL DEFAULT now(),
     FOREIGN KEY (team_id, inference_record_id) REFERENCES inference_record (team_id, record_id),
-    FOREIGN KEY (team_id, ledger_entry_id) REFERENCES ledger_entry (team_id, entry_id),
+    FOREIGN KEY (ledger_entry_id, team_id) REFERENCES ledger_entry (entry_id, team_id),
     CONSTRAINT usage_charge_amount_usd_check CHECK (amount_usd >= 0 AND amount_usd < 'Infinity'),
     CONSTRAINT usage_charge_ledger_entry_id_check
         CHECK (amount_usd = 0 OR ledger_entry_id IS NOT NULL)
