@@ -23,8 +23,8 @@ def real_openai() -> Subject | None:
 
 
 def real_anthropic() -> Subject | None:
-    """Return Anthropic if its key is in the environment."""
-    return _real("ANTHROPIC", "https://api.anthropic.com", "claude-haiku-4-5")
+    """Return Anthropic if its key, and the model to use, are in the environment."""
+    return _real("ANTHROPIC", "https://api.anthropic.com", "")
 
 
 def _real(name: str, base_url: str, chat_model: str) -> Subject | None:

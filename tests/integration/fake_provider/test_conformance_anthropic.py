@@ -1,6 +1,6 @@
 """What the official Anthropic client sees without any orders.
 
-The same suite runs against the real one: set QUOTAGATE_CONFORMANCE_ANTHROPIC_KEY.
+The same suite runs against the real one: set QUOTAGATE_CONFORMANCE_ANTHROPIC_KEY and _MODEL.
 """
 
 from typing import Any
@@ -146,10 +146,10 @@ async def test_unknown_model(anthropic_client: anthropic.AsyncAnthropic) -> None
     ("headers", "body"),
     [
         pytest.param({}, b"{}", id="nothing"),
-        pytest.param({}, b'{"model": "claude-haiku-4-5", "messages": []}', id="no max_tokens"),
+        pytest.param({}, b'{"model": "m", "messages": []}', id="no max_tokens"),
         pytest.param(
             {"anthropic-version": ""},
-            b'{"model": "claude-haiku-4-5", "max_tokens": 5, "messages": []}',
+            b'{"model": "m", "max_tokens": 5, "messages": []}',
             id="no version header",
         ),
     ],

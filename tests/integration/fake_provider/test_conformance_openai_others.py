@@ -60,7 +60,9 @@ async def test_completion_stream(
     *content, last = [chunk async for chunk in stream]
 
     assert "".join(chunk.choices[0].text for chunk in content)
-    assert content[-1].choices[0].finish_reason in {"stop", "length"}
+    reasons: list[Any] = [chunk.choices[0].finish_reason for chunk in content]
+    assert reasons[:-1] == [None] * (len(content) - 1)
+    assert reasons[-1] in {"stop", "length"}
     assert last.choices == []
     assert last.usage is not None
 

@@ -92,7 +92,7 @@ async def test_anthropic_errors(
 ) -> None:
     with pytest.raises(anthropic.APIStatusError) as raised:
         await fake_anthropic.messages.create(
-            model="claude",
+            model="m",
             max_tokens=5,
             messages=MESSAGES,
             extra_body={"metadata": fake(status=529)},
@@ -142,11 +142,19 @@ async def test_error_in_the_middle_of_a_stream(
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-async def test_drop_before_the_headers(
-    fake_subject: Subject, witness: Witness, reset: bool
+@pytest.mark.parametrize(
+    ("knobs", "status"),
+    [
+        pytest.param({"drop": True}, 0, id="before the headers"),
+        pytest.param({"stream": True, "drop_after_chunks": 1}, 200, id="in a stream"),
+        pytest.param({"half_frame": True}, 200, id="in a body"),
+    ],
+)
+async def test_how_the_connection_ends_that_is_dropped(
+    fake_subject: Subject, witness: Witness, knobs: dict[str, Any], status: int, reset: bool
 ) -> None:
-    marker = f"drop, reset: {reset}"
-    body = json.dumps(asked(marker=marker, drop=True, reset=reset)).encode()
+    marker = f"drop {knobs}, reset: {reset}"
+    body = json.dumps(asked(marker=marker, reset=reset, **knobs)).encode()
     host, port = fake_subject.base_url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(
@@ -158,11 +166,12 @@ async def test_drop_before_the_headers(
         with pytest.raises(ConnectionResetError):
             await reader.read()
     else:
-        assert await reader.read() == b""
+        assert (await reader.read()).startswith(b"HTTP/1.1 200" if status else b"")
+        assert reader.at_eof()
     writer.close()
 
     seen = await witness.one(marker=marker, outcome="dropped")
-    assert seen["status"] == 0
+    assert seen["status"] == status
     assert seen["usage"] is None
 
 

@@ -142,7 +142,7 @@ async def test_anthropic_usage(fake_anthropic: anthropic.AsyncAnthropic, shape: 
         "usage_shape": shape,
     }
     stream = await fake_anthropic.messages.create(
-        model="claude",
+        model="m",
         max_tokens=100,
         messages=MESSAGES,
         stream=True,

@@ -21,7 +21,7 @@ class FakeProviderSettings(ServiceSettings):
         SecretStr("fake"), description="API keys it accepts, comma separated."
     )
     fake_models: str = Field(
-        "gpt-4o-mini,gpt-4o,text-embedding-3-small,claude-haiku-4-5",
+        "gpt-4o-mini,gpt-4o,text-embedding-3-small",
         description="Models that /v1/models lists, comma separated; it serves any other too.",
     )
     fake_journal: Path | None = Field(
