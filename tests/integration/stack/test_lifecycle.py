@@ -213,7 +213,6 @@ def test_a_damaged_state_is_an_error_and_nothing_is_started(folder: Path) -> Non
     (folder / "state.json").unlink()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root lends Postgres an account")
 def test_postgres_does_not_run_as_root(folder: Path) -> None:
     stack = _stack(folder)
     stack.up(services=())
