@@ -1,0 +1,16 @@
+"""Run settlement: `python -m settlement`."""
+
+from kit.asgi import serve
+from kit.settings import load_or_exit
+from settlement.app import build
+from settlement.settings import Settings
+
+
+def main() -> None:
+    """Run until told to stop."""
+    settings = load_or_exit(Settings)
+    serve(build(settings), "settlement", settings)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""The composition root: opens the clients, wires them, closes them in the reverse order."""
+
+import contextlib
+
+from nats.aio.client import Client
+from sqlalchemy.ext.asyncio import AsyncEngine
+from starlette.applications import Starlette
+
+from contracts.dead import DEAD_LETTERS
+from contracts.inference import INFERENCE_RECORDS
+from kit import postgres, redis
+from kit.asgi import service_app
+from kit.background import Loop, running
+from kit.bus import connection
+from kit.bus.consuming import Puller
+from kit.bus.publishing import Publisher
+from kit.bus.streams import check_streams, check_synced
+from kit.clock import SystemClock
+from kit.health import Health
+from redis_scripts import RedisScripts
+from settlement.handlers import given_up
+from settlement.handlers.backlog import Backlog
+from settlement.handlers.consume import Consume, durable
+from settlement.handlers.dead_letters import DeadLetters
+from settlement.handlers.given_up import GivenUp
+from settlement.handlers.measure import Measure
+from settlement.handlers.pace import every
+from settlement.handlers.reconcile import Reconcile
+from settlement.handlers.settle import Settle
+from settlement.handlers.trim import Trim
+from settlement.settings import Settings
+from settlement.store.accounts import AccountStore
+from settlement.store.balances import BalanceCache
+from settlement.store.measures import check_unique
+from settlement.store.prices import PriceBook
+from settlement.store.record_stream import RecordStream
+from settlement.store.records import RecordStore
+
+
+def build(settings: Settings) -> Starlette:
+    """Return the application; it opens when it is served."""
+    health = Health()
+
+    async def open_service(stack: contextlib.AsyncExitStack) -> None:
+        client = await _open_bus(stack, settings)
+        engine = await _open_database(stack, settings)
+        balances = await _open_cache(stack, settings, health)
+        health.add("nats", lambda: connection.check(client))
+        health.add("postgres", lambda: postgres.ping(engine))
+        for name, loop in (await _loops(client, engine, balances, settings)).items():
+            await stack.enter_async_context(running(loop, name, settings.grace_s))
+
+    return service_app([], open_service, health)
+
+
+async def _open_bus(stack: contextlib.AsyncExitStack, settings: Settings) -> Client:
+    client = await stack.enter_async_context(connection.connection(settings, "settlement"))
+    await check_synced(settings)
+    await check_streams(client, (INFERENCE_RECORDS, DEAD_LETTERS))
+    return client
+
+
+async def _open_database(stack: contextlib.AsyncExitStack, settings: Settings) -> AsyncEngine:
+    engine = postgres.connect(settings)
+    stack.push_async_callback(engine.dispose)
+    await postgres.check(engine)
+    await check_unique(engine)
+    return engine
+
+
+async def _open_cache(
+    stack: contextlib.AsyncExitStack, settings: Settings, health: Health
+) -> BalanceCache:
+    client = redis.connect(settings)
+    stack.push_async_callback(client.aclose)
+    await redis.check(client)
+    scripts = RedisScripts(client)
+    stack.push_async_callback(scripts.drain)
+    health.add("redis", lambda: redis.ping(client))
+    return BalanceCache(client, scripts)
+
+
+async def _loops(
+    client: Client, engine: AsyncEngine, balances: BalanceCache, settings: Settings
+) -> dict[str, Loop]:
+    """Return what runs until the service closes; the last is told to stop first."""
+    clock, backlog = SystemClock(), Backlog()
+    records, accounts = RecordStore(engine), AccountStore(engine, PriceBook())
+    stream, dead_letters = RecordStream(client), DeadLetters(Publisher(client), clock)
+    record_puller = Puller(client, durable(settings))
+    advisory_puller = Puller(client, given_up.DURABLE)
+    await record_puller.open()
+    await advisory_puller.open()
+    measure = Measure(engine, stream, clock)
+    trim = Trim(records, stream, clock, settings.replay_window_s)
+    reconcile = Reconcile(balances, accounts, stream)
+    return {
+        "measure": every(settings.measure_interval_s, measure.tick, "measure"),
+        "trim": every(settings.trim_interval_s, trim.tick, "trim"),
+        "reconcile": every(settings.reconcile_interval_s, reconcile.tick, "reconcile"),
+        "settle": Settle(records, accounts, balances, backlog, settings).run,
+        "given up": GivenUp(advisory_puller, stream, records, dead_letters).run,
+        "consume": Consume(record_puller, records, dead_letters, backlog, settings).run,
+    }

@@ -1,0 +1,1 @@
+"""What settlement decides: pure functions and frozen values."""

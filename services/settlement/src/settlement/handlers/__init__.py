@@ -1,0 +1,1 @@
+"""What wakes settlement: records on the stream, and the clock."""
