@@ -1,0 +1,103 @@
+"""API keys: shown once, kept as a hash, revoked for good."""
+
+import httpx
+import pytest
+from integration.control_plane.opened import Json, open_team, refused, told
+from integration.control_plane.process import KEY_PEPPER
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from kit import keys
+
+
+async def test_a_key_is_shown_once(operator: httpx.AsyncClient) -> None:
+    team_id = await open_team(operator)
+    made = await told(operator.post(f"/teams/{team_id}/keys", json={"name": "batch"}), 201)
+    parsed = keys.parse(made["key"])
+    assert parsed is not None
+    assert parsed.key_id == made["key_id"]
+    (listed,) = (await told(operator.get(f"/teams/{team_id}/keys")))["data"]
+    del made["key"]
+    assert listed == made
+    assert (made["name"], made["allowed_models"], made["revoked_at"]) == ("batch", None, None)
+
+
+async def test_what_is_stored_matches_the_key_under_the_pepper(
+    operator: httpx.AsyncClient, owner: AsyncEngine
+) -> None:
+    made = await told(operator.post(f"/teams/{await open_team(operator)}/keys", json={}), 201)
+    async with owner.connect() as connection:
+        stored = await connection.scalar(
+            text("SELECT secret_hash FROM api_key WHERE key_id = :id"), {"id": made["key_id"]}
+        )
+    parsed = keys.parse(made["key"])
+    assert parsed is not None
+    assert keys.matches(parsed, stored.hex(), KEY_PEPPER)
+
+
+async def test_models_and_expiry_are_kept(operator: httpx.AsyncClient) -> None:
+    new = {
+        "name": "narrow",
+        "allowed_models": ["gpt-4o", "meta-llama/Llama-3.1-8B:free"],
+        "expires_at": "2999-12-31T23:30:00.000001+01:00",
+    }
+    made = await told(operator.post(f"/teams/{await open_team(operator)}/keys", json=new), 201)
+    assert made["allowed_models"] == new["allowed_models"]
+    assert made["expires_at"] == "2999-12-31T22:30:00.000001Z"
+
+
+@pytest.mark.parametrize(
+    ("new", "code", "field"),
+    [
+        pytest.param(
+            {"expires_at": "2001-01-01T00:00:00Z"}, "invalid_value", "expires_at", id="past"
+        ),
+        pytest.param({"expires_at": "2999-01-01"}, "invalid_value", "expires_at", id="only a day"),
+        pytest.param(
+            {"expires_at": "2999-01-01T00:00:00"}, "invalid_value", "expires_at", id="no offset"
+        ),
+        pytest.param({"expires_at": 32503680000}, "invalid_value", "expires_at", id="a number"),
+        pytest.param(
+            {"expires_at": "2999-02-30T00:00:00Z"}, "invalid_value", "expires_at", id="no such day"
+        ),
+        pytest.param(
+            {"expires_at": "9999-12-31T23:59:59-14:00"},
+            "invalid_value",
+            "expires_at",
+            id="beyond the calendar",
+        ),
+        pytest.param({"allowed_models": []}, "invalid_value", "allowed_models", id="no models"),
+        pytest.param(
+            {"allowed_models": ["a b"]},
+            "invalid_value",
+            "allowed_models.0",
+            id="a space in a model",
+        ),
+        pytest.param(
+            {"allowed_models": ["m"] * 201}, "invalid_value", "allowed_models", id="201 models"
+        ),
+        pytest.param({"key": "qg_mine"}, "unknown_field", "key", id="a secret of one's own"),
+    ],
+)
+async def test_impossible_keys_are_refused(
+    operator: httpx.AsyncClient, new: Json, code: str, field: str
+) -> None:
+    team_id = await open_team(operator)
+    await refused(operator.post(f"/teams/{team_id}/keys", json=new), 422, code, field)
+    assert (await told(operator.get(f"/teams/{team_id}/keys")))["data"] == []
+
+
+async def test_a_key_is_revoked_once_and_stays_listed(operator: httpx.AsyncClient) -> None:
+    team_id = await open_team(operator)
+    made = await told(operator.post(f"/teams/{team_id}/keys", json={}), 201)
+    first = await told(operator.delete(f"/keys/{made['key_id']}"))
+    assert first["revoked_at"] is not None
+    assert first["event_id"] is not None
+    again = await told(operator.delete(f"/keys/{made['key_id']}"))
+    assert (again["revoked_at"], again["event_id"]) == (first["revoked_at"], None)
+    (listed,) = (await told(operator.get(f"/teams/{team_id}/keys")))["data"]
+    assert listed["revoked_at"] == first["revoked_at"]
+
+
+async def test_a_key_that_is_not_there(operator: httpx.AsyncClient) -> None:
+    await refused(operator.delete("/keys/nobody"), 404, "key_not_found")
