@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from contracts.contract import Message, RequestReply
-from contracts.ids import KeyId, TeamId
+from contracts.ids import AttemptNo, KeyId, TeamId
 from contracts.usage import Price, Usage
 
 
@@ -80,7 +80,7 @@ class PostflightRequest(Message, frozen=True, kw_only=True):
 
     team_id: TeamId
     inference_id: str
-    attempt_no: int
+    attempt_no: AttemptNo
     usage: Usage
     policy: Policy
     price: Price

@@ -11,3 +11,6 @@ ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 TeamId = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
 TierId = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
 KeyId = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
+
+AttemptNo = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+"""Attempts of an inference count from 1."""

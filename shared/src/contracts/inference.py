@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from contracts.contract import Event, Message, Stream
-from contracts.ids import KeyId, TeamId
+from contracts.ids import AttemptNo, KeyId, TeamId
 from contracts.usage import Usage
 
 
@@ -27,7 +27,7 @@ class InferenceRecord(Message, frozen=True, kw_only=True):
     """One attempt that may have reached a provider. Times are unix microseconds, edge's clock."""
 
     inference_id: str
-    attempt_no: int
+    attempt_no: AttemptNo
     team_id: TeamId
     api_key_id: KeyId
     provider: str

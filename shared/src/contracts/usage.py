@@ -7,7 +7,8 @@ import msgspec
 
 from contracts.contract import Message
 
-TokenCount = Annotated[int, msgspec.Meta(ge=0)]
+TokenCount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""As many tokens as the database can count."""
 
 
 class Usage(Message, frozen=True, kw_only=True):
