@@ -155,7 +155,7 @@ def _make_credit(admin: _Admin) -> None:
 
 def _make_prices(admin: _Admin) -> None:
     for model, usd_per_million in PRICES.items():
-        if not admin.get("/prices", provider=PROVIDER, model=model, limit="1")["data"]:
+        if not admin.get("/prices", provider=PROVIDER, model=model, limit="1")["items"]:
             price = {"provider": PROVIDER, "model": model, "usd_per_million": usd_per_million}
             admin.write("POST", "/prices", price, once=f"demo-price-{model}")
 
@@ -184,7 +184,7 @@ def _is_valid(admin: _Admin, key: str) -> bool:
     while cursor is not None:
         query = {"limit": "200"} | ({"cursor": cursor} if cursor else {})
         page = admin.get(f"/teams/{TEAM_ID}/keys", **query)
-        for found in page["data"]:
+        for found in page["items"]:
             if found["key_id"] == parsed.key_id:
                 return found["revoked_at"] is None and found["expires_at"] is None
         cursor = page["next_cursor"]

@@ -52,6 +52,6 @@ async def pages(operator: httpx.AsyncClient, path: str, limit: int) -> list[list
     while cursor is not None or not found:
         query: dict[str, Any] = {"limit": limit} | ({"cursor": cursor} if cursor else {})
         page = await told(operator.get(path, params=query))
-        found.append(page["data"])
+        found.append(page["items"])
         cursor = page["next_cursor"]
     return found

@@ -12,7 +12,7 @@ from integration.tables.rows import new_name
 
 async def ledger(operator: httpx.AsyncClient, team_id: str) -> list[Json]:
     page = await told(operator.get(f"/teams/{team_id}/ledger"))
-    entries: list[Json] = page["data"]
+    entries: list[Json] = page["items"]
     return entries
 
 

@@ -33,7 +33,7 @@ async def test_running_it_twice_gives_the_same(
     tier = (await operator.get("/tiers/tier_1")).json()
     assert (tier["rpm"], tier["tpm"]) == (20, 100_000)
     assert (await operator.get("/teams/demo/account")).json()["balance"] == "10"
-    assert {price["model"] for price in prices["data"]} >= set(demo_data.PRICES)
+    assert {price["model"] for price in prices["items"]} >= set(demo_data.PRICES)
 
 
 async def test_its_key_is_one_of_the_team_and_only_its_owner_may_read_the_file(
@@ -42,7 +42,7 @@ async def test_its_key_is_one_of_the_team_and_only_its_owner_may_read_the_file(
     made = await make(control_plane, tmp_path / "demo-key")
     parsed = keys.parse(made.key)
     assert parsed is not None
-    found = (await operator.get("/teams/demo/keys?limit=200")).json()["data"]
+    found = (await operator.get("/teams/demo/keys?limit=200")).json()["items"]
     assert parsed.key_id in {key["key_id"] for key in found}
     assert (tmp_path / "demo-key").read_text(encoding="ascii").strip() == made.key
     assert stat.S_IMODE((tmp_path / "demo-key").stat().st_mode) == 0o600

@@ -121,7 +121,7 @@ async def test_a_secret_is_not_shown_again(operator: httpx.AsyncClient) -> None:
     again = await told(operator.post(f"/teams/{team_id}/keys", json={}, headers=headers), 201)
     assert first["key"].startswith("qg_")
     assert again == first | {"key": None}
-    assert len((await told(operator.get(f"/teams/{team_id}/keys")))["data"]) == 1
+    assert len((await told(operator.get(f"/teams/{team_id}/keys")))["items"]) == 1
 
 
 @pytest.mark.parametrize("key", ["", "a b", "x" * 256, "caf\xe9"], ids=repr)

@@ -16,7 +16,7 @@ async def test_a_key_is_shown_once(operator: httpx.AsyncClient) -> None:
     parsed = keys.parse(made["key"])
     assert parsed is not None
     assert parsed.key_id == made["key_id"]
-    (listed,) = (await told(operator.get(f"/teams/{team_id}/keys")))["data"]
+    (listed,) = (await told(operator.get(f"/teams/{team_id}/keys")))["items"]
     del made["key"]
     assert listed == made
     assert (made["name"], made["allowed_models"], made["revoked_at"]) == ("batch", None, None)
@@ -84,7 +84,7 @@ async def test_impossible_keys_are_refused(
 ) -> None:
     team_id = await open_team(operator)
     await refused(operator.post(f"/teams/{team_id}/keys", json=new), 422, code, field)
-    assert (await told(operator.get(f"/teams/{team_id}/keys")))["data"] == []
+    assert (await told(operator.get(f"/teams/{team_id}/keys")))["items"] == []
 
 
 async def test_a_key_is_revoked_once_and_stays_listed(operator: httpx.AsyncClient) -> None:
@@ -95,7 +95,7 @@ async def test_a_key_is_revoked_once_and_stays_listed(operator: httpx.AsyncClien
     assert first["event_id"] is not None
     again = await told(operator.delete(f"/keys/{made['key_id']}"))
     assert (again["revoked_at"], again["event_id"]) == (first["revoked_at"], None)
-    (listed,) = (await told(operator.get(f"/teams/{team_id}/keys")))["data"]
+    (listed,) = (await told(operator.get(f"/teams/{team_id}/keys")))["items"]
     assert listed["revoked_at"] == first["revoked_at"]
 
 

@@ -63,10 +63,10 @@ async def test_what_is_added_meanwhile_doubles_and_hides_nothing(
     before = [item for page in await pages(operator, path, 200) for item in page]
     first = await told(operator.get(path, params={"limit": 1}))
     await add_one_of_each(operator, lists, settlement)
-    rest, cursor = first["data"], first["next_cursor"]
+    rest, cursor = first["items"], first["next_cursor"]
     while cursor is not None:
         page = await told(operator.get(path, params={"limit": 200, "cursor": cursor}))
-        rest, cursor = rest + page["data"], page["next_cursor"]
+        rest, cursor = rest + page["items"], page["next_cursor"]
     seen = [json.dumps(item) for item in rest]
     assert len(set(seen)) == len(seen)
     assert {json.dumps(item) for item in before} <= set(seen)
@@ -143,4 +143,4 @@ async def test_impossible_pages_are_refused(
 async def test_the_default_page_is_bounded(operator: httpx.AsyncClient) -> None:
     for _ in range(51):
         await open_tier(operator)
-    assert len((await told(operator.get("/tiers")))["data"]) == 50
+    assert len((await told(operator.get("/tiers")))["items"]) == 50

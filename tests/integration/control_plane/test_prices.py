@@ -58,7 +58,7 @@ async def test_every_class_has_a_price(
     names = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
     assert tuple(usd[name] for name in names) == stored
     del made["event_id"]
-    assert (await told(operator.get("/prices", params={"model": new["model"]})))["data"] == [made]
+    assert (await told(operator.get("/prices", params={"model": new["model"]})))["items"] == [made]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_two_versions_live_side_by_side_but_not_from_the_same_instant(
     now = {key: value for key, value in later.items() if key != "effective_from"}
     second = await told(operator.post("/prices", json=later), 201)
     first = await told(operator.post("/prices", json=now), 201)
-    listed = (await told(operator.get("/prices", params={"model": now["model"]})))["data"]
+    listed = (await told(operator.get("/prices", params={"model": now["model"]})))["items"]
     assert [price["price_id"] for price in listed] == [first["price_id"], second["price_id"]]
     await refused(operator.post("/prices", json=later), 409, "price_exists", "effective_from")
 
@@ -133,5 +133,5 @@ async def test_two_versions_live_side_by_side_but_not_from_the_same_instant(
 async def test_prices_are_listed_by_provider(operator: httpx.AsyncClient) -> None:
     provider = new_name("provider")
     made = await told(operator.post("/prices", json=new_price(provider=provider)), 201)
-    listed = (await told(operator.get("/prices", params={"provider": provider})))["data"]
+    listed = (await told(operator.get("/prices", params={"provider": provider})))["items"]
     assert [price["price_id"] for price in listed] == [made["price_id"]]

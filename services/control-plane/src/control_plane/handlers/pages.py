@@ -31,7 +31,7 @@ PageQuery = Annotated[PageAsked, Query()]
 class Page(Told, Generic[ItemT]):
     """A page of a list."""
 
-    data: list[ItemT]
+    items: list[ItemT]
     next_cursor: str | None = Field(
         description="Ask for the next page with this; null: this was the last page."
     )
@@ -63,6 +63,6 @@ class Listing(Generic[RowT]):
         shown = rows[: asked.limit]
         more = len(rows) > asked.limit
         return Page(
-            data=[tell(row) for row in shown],
+            items=[tell(row) for row in shown],
             next_cursor=cursors.encode(self.name, self.key_of(shown[-1])) if more else None,
         )
