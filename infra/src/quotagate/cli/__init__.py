@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from kit.errors import KitError
 from quotagate.cli import local, setup
+from quotagate.demo import DemoError
 from quotagate.migration_errors import MigrationError
 from quotagate.stack.errors import StackError
 
@@ -27,7 +28,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         options.run(options)
-    except (StackError, MigrationError, KitError) as error:
+    except (StackError, MigrationError, DemoError, KitError) as error:
         sys.stderr.write(f"quotagate: {error}\n")
         return _FAILED
     except KeyboardInterrupt:

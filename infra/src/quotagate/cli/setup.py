@@ -1,14 +1,18 @@
-"""`migrate`: what a deployment runs once before its services start."""
+"""`migrate` and `demo`: what a deployment runs once, before and after its services start."""
 
 import argparse
 import asyncio
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from kit.settings import NatsSettings, load
+from kit.settings import NatsSettings, ServiceSettings, load
+from quotagate.cli import welcome
+from quotagate.demo import demo
 from quotagate.migrate import migrate
+from quotagate.stack.stack import DEMO_KEY
 from quotagate.streams import make_streams
 
 
@@ -27,12 +31,24 @@ class MigrateSettings(NatsSettings):
     )
 
 
+class DemoSettings(ServiceSettings):
+    """Where the control plane is, and where the edge will be found."""
+
+    port: int = Field(0, description="Not used.")
+    control_plane_url: str = Field("http://127.0.0.1:8081", description="The control plane.")
+    edge_url: str = Field("http://127.0.0.1:8080", description="The edge, as a client sees it.")
+    admin_token: SecretStr = Field(description="The control plane's admin token.")
+    data_dir: Path = Field(description="Folder that keeps the demo key.")
+
+
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this module's commands."""
     command = commands.add_parser(
         "migrate", help="bring database, roles and streams to this version"
     )
     command.set_defaults(run=_migrate)
+    command = commands.add_parser("demo", help="make a demo team and print its key")
+    command.set_defaults(run=_demo)
 
 
 def _migrate(_options: argparse.Namespace) -> None:
@@ -48,3 +64,14 @@ def _migrate(_options: argparse.Namespace) -> None:
     )
     asyncio.run(make_streams(settings, settings.stream_replicas))
     sys.stdout.write("The database, its roles and the streams are at this version.\n")
+
+
+def _demo(_options: argparse.Namespace) -> None:
+    settings = load(DemoSettings)
+    made = demo(
+        settings.control_plane_url,
+        settings.admin_token.get_secret_value(),
+        settings.data_dir / DEMO_KEY,
+    )
+    sys.stdout.write(f"API key  {made.key}\n\n")
+    sys.stdout.write(welcome.first_request(settings.edge_url, made) + "\n")

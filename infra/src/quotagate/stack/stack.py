@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kit.settings import NatsSettings, load
 from quotagate.database_roles import SERVICE_ROLES
+from quotagate.demo import DemoData, demo
 from quotagate.migrate import migrate
 from quotagate.stack import (
     layout,
@@ -32,6 +33,8 @@ from quotagate.stack.readiness import Probe
 from quotagate.stack.state import State
 from quotagate.stack.supervisor import ProcessStatus, Supervisor
 from quotagate.streams import make_streams
+
+DEMO_KEY = "demo.key"
 
 _SERVERS_TIMEOUT_S = 60.0
 _SERVICES_TIMEOUT_S = 60.0
@@ -127,6 +130,8 @@ class Stack:
 
         Raises:
             StackError: something can't be had or doesn't become healthy; it is left to look at.
+            MigrationError: the database could not be migrated.
+            DemoError: the demo data could not be made.
 
         """
         preparation.make_folders(self.directory)
@@ -143,6 +148,19 @@ class Stack:
             self._start_servers(place)
             self._migrate()
             self._start_services(names)
+            if "control-plane" in services:
+                self.demo()
+
+    def demo(self) -> DemoData:
+        """Make the demo team unless it is there, and return its key; needs the control plane.
+
+        Raises:
+            DemoError: the control plane refused or doesn't answer.
+
+        """
+        return demo(
+            self.url("control-plane"), self.state.credentials.admin_token, self.directory / DEMO_KEY
+        )
 
     def stop_all(self) -> None:
         """Stop every process and keep the data; fine when nothing runs."""
