@@ -31,7 +31,6 @@ def connect(settings: RedisSettings) -> RedisClient:
             socket_connect_timeout=timeout_s,
             max_connections=settings.redis_connections,
             retry=never_again,
-            cluster_error_retry_attempts=0,
         )
     pool = BlockingConnectionPool.from_url(
         settings.redis_url.get_secret_value(),
