@@ -51,14 +51,14 @@ def classify(record: InferenceRecord, max_class_tokens: int) -> Class:
     """
     if record.usage is None:
         return _UNBILLABLE
-    if largest_class(record.usage) > max_class_tokens:
+    if _largest_class(record.usage) > max_class_tokens:
         return Held(HeldReason.ABSURD_USAGE)
     if record.price_id is None:
         return Held(HeldReason.MISSING_PRICE)
     return _PENDING
 
 
-def largest_class(usage: Usage) -> int:
+def _largest_class(usage: Usage) -> int:
     """Return the tokens of the class that has most."""
     return max(
         usage.input,

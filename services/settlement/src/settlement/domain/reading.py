@@ -59,8 +59,6 @@ def _problem(record: InferenceRecord, subject: str) -> str | None:
         return "the subject names another team"
     if _INFERENCE_ID.fullmatch(record.inference_id) is None:
         return "inference_id is not 1 to 128 printable ASCII characters"
-    if not 1 <= record.attempt_no <= _MAX_INT32:
-        return "attempt_no is out of range"
     if record.status_code is not None and not 0 <= record.status_code <= _MAX_INT32:
         return "status_code is out of range"
     for name in _TIMES:

@@ -7,10 +7,9 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from contracts.contract import encode
 from contracts.inference import InferenceRecord
 from contracts.usage import Usage
-from settlement.domain.classification import Class, Held, Pending, largest_class
+from settlement.domain.classification import Class, Held, Pending
 from settlement.domain.trimming import StoredRecord
 from settlement.store.failures import named_failures
 from settlement.store.statements import statement
@@ -22,8 +21,6 @@ _BY_SEQUENCE = statement("records_by_sequence")
 _TEAMS_WITH_PENDING = statement("teams_with_pending")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_INT64 = 2**63 - 1
-_NO_TOKENS = (None,) * 6
 # In the order of the rows that _row makes.
 _COLUMNS = (
     "inference_id", "attempt_no", "team_id", "api_key_id", "endpoint", "provider", "model_asked",
@@ -127,17 +124,12 @@ class RecordStore:
 
 
 def _row(arrival: Arrival) -> tuple[object, ...]:
-    record, usage = arrival.record, arrival.record.usage
-    outcome = arrival.outcome
-    reported = record.usage_reported
-    tokens = _NO_TOKENS if usage is None else _tokens(usage)
-    if tokens is _NO_TOKENS and usage is not None and reported is None:
-        reported = encode(usage).decode()
+    record, outcome = arrival.record, arrival.outcome
     return (
         record.inference_id, record.attempt_no, record.team_id, record.api_key_id,
         record.endpoint, record.provider, record.model_asked, record.model_sent,
         record.model_served, record.price_id, record.tier_id, record.outcome.value,
-        record.usage_source.value, *tokens, reported, record.provider_request_id,
+        record.usage_source.value, *_tokens(record.usage), record.usage_reported, record.provider_request_id,
         record.streaming, record.client_gone, _instant(record.started_at_us),
         _instant(record.first_byte_at_us), _instant(record.finished_at_us), record.status_code,
         record.trace_id, _state(outcome).value,
@@ -145,10 +137,10 @@ def _row(arrival: Arrival) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _tokens(usage: Usage) -> tuple[int | None, ...]:
-    """Return the tokens by class, or nothing where one is too large for the column."""
-    if largest_class(usage) > _MAX_INT64:
-        return _NO_TOKENS
+def _tokens(usage: Usage | None) -> tuple[int | None, ...]:
+    """Return the tokens by class in the order of the columns; nothing where usage is unknown."""
+    if usage is None:
+        return (None,) * 6
     return (
         usage.input,
         usage.cache_read,
@@ -193,8 +185,7 @@ async def _conflicting(connection: AsyncConnection, known: Sequence[Arrival]) ->
 
 
 def _charged(record: InferenceRecord) -> tuple[object, ...]:
-    tokens = _NO_TOKENS if record.usage is None else _tokens(record.usage)
-    return record.team_id, record.price_id, *tokens
+    return record.team_id, record.price_id, *_tokens(record.usage)
 
 
 async def _stored(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key, Any]:
