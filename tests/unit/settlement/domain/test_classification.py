@@ -43,7 +43,7 @@ RECORD = InferenceRecord(
         pytest.param(
             {"usage": Usage(reasoning=2**63 - 1)},
             Held(HeldReason.ABSURD_USAGE),
-            id="as absurd as can be",
+            id="most absurd",
         ),
         pytest.param({"price_id": None}, Held(HeldReason.MISSING_PRICE), id="no price pinned"),
         pytest.param(
