@@ -27,6 +27,9 @@ Open = Callable[[contextlib.AsyncExitStack], Awaitable[None]]
 """Opens a service: enters its clients on the stack and wires them; returns once it serves."""
 
 _RETRY_S = 0.5
+# Longer than clients and load balancers keep an idle connection: who closes last never meets a
+# request on its way.
+_KEEP_ALIVE_S = 75
 _logger = log.get(__name__)
 
 
@@ -125,5 +128,6 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, int(settings.grace_s)),
     )
