@@ -1,0 +1,1 @@
+"""The edge: HTTP for clients, from admission through the provider to the durable record."""

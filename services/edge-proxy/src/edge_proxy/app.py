@@ -1,0 +1,213 @@
+"""Wires the edge: the bus, the providers, the spool and the journal, the endpoints."""
+
+import asyncio
+import contextlib
+import os
+from functools import partial
+from pathlib import Path
+
+from nats.aio.client import Client
+from starlette.applications import Starlette
+from starlette.routing import Route as HttpRoute
+
+from contracts.inference import INFERENCE_RECORDS
+from edge_proxy.clients.admission import AdmissionClient, AdmissionTimeOuts
+from edge_proxy.clients.hand_off import HandOff, Patience
+from edge_proxy.clients.keys import KeyDirectory, KeyTimes
+from edge_proxy.clients.provider import ProviderClient
+from edge_proxy.domain.endpoints import ENDPOINTS
+from edge_proxy.domain.routes import Routes, Surroundings, parse
+from edge_proxy.errors import DataDirectoryError, RoutesError
+from edge_proxy.handlers.accounting import Accounting
+from edge_proxy.handlers.edge import Edge, Gate
+from edge_proxy.handlers.fallback import FALLBACKS
+from edge_proxy.handlers.in_flight import InFlight
+from edge_proxy.handlers.inference import InferenceEndpoint
+from edge_proxy.handlers.models import PATH as MODELS_PATH
+from edge_proxy.handlers.models import Models
+from edge_proxy.settings import Settings
+from edge_proxy.store.claim import claim_new
+from edge_proxy.store.inheritance import take_over_orphans
+from edge_proxy.store.journal import Journal
+from edge_proxy.store.spool import Spool
+from kit import log
+from kit.asgi import service_app
+from kit.background import running
+from kit.bus import connection as bus
+from kit.bus.requests import Requester
+from kit.bus.streams import check_streams, check_synced
+from kit.clock import SystemClock
+from kit.errors import NotReadyError
+from kit.health import CheckResult, Health
+
+SERVICE = "edge-proxy"
+_LAST_GRACE_S = 5.0
+_ADOPT_EVERY_S = 10.0
+
+
+_logger = log.get(__name__)
+_CLOCK = SystemClock()
+
+
+def load_routes(path: Path) -> Routes:
+    """Read the routes file.
+
+    Raises:
+        RoutesError: it can't be read, or is wrong.
+
+    """
+    surroundings = Surroundings(
+        variables=os.environ, read_secret=lambda name: Path(name).read_text(encoding="utf-8")
+    )
+    try:
+        return parse(path.read_text(encoding="utf-8"), surroundings)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RoutesError(f"can't be read: {type(error).__name__}") from error
+    except RoutesError as error:
+        raise RoutesError(f"{path}: {error}") from None
+
+
+def build(settings: Settings) -> Starlette:
+    """Return the application; it opens its clients once it runs.
+
+    Raises:
+        RoutesError: the routes file can't be read, or is wrong.
+
+    """
+    health = Health()
+    gate = Gate()
+    routes = load_routes(settings.routes_file)
+    app = service_app(
+        [
+            *(
+                HttpRoute(row.path, InferenceEndpoint(row, gate), methods=["POST"])
+                for row in ENDPOINTS
+            ),
+            HttpRoute(MODELS_PATH, Models(gate), methods=["GET"]),
+        ],
+        partial(_open, settings, routes, health, gate),
+        health,
+    )
+    for status, handler in FALLBACKS.items():
+        app.add_exception_handler(status, handler)
+    return app
+
+
+async def _open(
+    settings: Settings, routes: Routes, health: Health, gate: Gate, stack: contextlib.AsyncExitStack
+) -> None:
+    """Take requests once the bus is there and records can be kept, and not before."""
+    directories: list[KeyDirectory] = []
+
+    def catch_up() -> None:
+        # Revocations that were announced while the bus was gone never reached us.
+        for directory in directories:
+            directory.forget_all()
+
+    client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
+    await check_synced(settings)
+    await check_streams(client, (INFERENCE_RECORDS,))
+    hand_off, journal = await _open_hand_off(settings, client, stack)
+    requester = Requester(client)
+    admission = AdmissionClient(
+        requester,
+        _CLOCK,
+        AdmissionTimeOuts(
+            preflight_ms=settings.preflight_timeout_ms, postflight_ms=settings.postflight_timeout_ms
+        ),
+    )
+    keys = KeyDirectory(
+        requester,
+        _CLOCK,
+        KeyTimes(
+            lookup_timeout_ms=settings.key_lookup_timeout_ms,
+            fresh_s=settings.key_fresh_s,
+            stale_s=settings.key_stale_s,
+        ),
+    )
+    directories.append(keys)
+    await keys.follow_revocations(client)
+    providers = ProviderClient(routes.providers)
+    stack.push_async_callback(providers.close)
+    edge = Edge(
+        settings=settings,
+        routes=routes,
+        clock=_CLOCK,
+        keys=keys,
+        admission=admission,
+        providers=providers,
+        hand_off=hand_off,
+        accounting=Accounting(admission, hand_off, journal, _CLOCK),
+        in_flight=InFlight(settings.max_in_flight),
+    )
+    _watch(health, client, edge)
+    gate.edge = edge
+    stack.push_async_callback(_leave, gate, edge)
+
+
+async def _open_hand_off(
+    settings: Settings, client: Client, stack: contextlib.AsyncExitStack
+) -> tuple[HandOff, Journal]:
+    """Open the spool and the journal, with what processes that died left behind."""
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        claim = claim_new(settings.data_dir)
+        stack.callback(claim.release)
+        spool = Spool(claim.spool)
+        journal = Journal(claim.journal)
+        stack.callback(journal.close)
+        take_over_orphans(settings.data_dir, spool)
+    except (OSError, DataDirectoryError) as error:
+        raise NotReadyError(f"data directory: {error}") from error
+    hand_off = HandOff(
+        client,
+        spool,
+        Patience(hand_off_s=settings.hand_off_s, ack_timeout_s=settings.ack_timeout_s),
+    )
+    adopt = partial(_adopt, settings.data_dir, spool)
+    for loop, name in ((hand_off.republish, "republish"), (adopt, "adopt")):
+        await stack.enter_async_context(running(loop, name, settings.ack_timeout_s))
+    return hand_off, journal
+
+
+async def _adopt(data_dir: Path, spool: Spool, stop: asyncio.Event) -> None:
+    """Take over what edges of this data directory leave when they die, until told to stop."""
+    while not stop.is_set():
+        try:
+            async with asyncio.timeout(_ADOPT_EVERY_S):
+                await stop.wait()
+        except TimeoutError:
+            try:
+                found = take_over_orphans(data_dir, spool)
+            except DataDirectoryError as error:
+                _logger.warning("orphans not taken over", error=str(error))
+            else:
+                if found:
+                    _logger.info("orphans taken over", processes=found)
+
+
+def _watch(health: Health, client: Client, edge: Edge) -> None:
+    """Say what this edge needs to be worth sending requests to."""
+
+    async def stream() -> CheckResult:
+        try:
+            await check_streams(client, (INFERENCE_RECORDS,))
+        except NotReadyError as error:
+            return str(error)
+        return None
+
+    async def hand_off() -> CheckResult:
+        waiting = edge.hand_off.waiting
+        return f"{waiting} records wait for the stream" if waiting else None
+
+    health.add("nats", partial(bus.check, client))
+    health.add("stream", stream)
+    health.add("hand_off", hand_off)
+    health.add("admission", edge.admission.check)
+
+
+async def _leave(gate: Gate, edge: Edge) -> None:
+    """Take nothing more, and bring what is in hand to its end."""
+    gate.edge = None
+    edge.hand_off.stop()
+    await edge.in_flight.stop(_LAST_GRACE_S)

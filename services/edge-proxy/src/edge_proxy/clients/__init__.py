@@ -1,0 +1,1 @@
+"""Whom the edge asks: admission, tier-cache, the providers, the stream of records."""

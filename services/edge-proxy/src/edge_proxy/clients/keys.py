@@ -1,0 +1,155 @@
+"""Whose key is this? Asked of tier-cache, remembered for a short time, forgotten when revoked."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from prometheus_client import Counter
+
+from contracts.cache import KEY_RESOLVE, KeyFacts, KeyResolveRequest
+from contracts.control import KEY_REVOKED
+from edge_proxy.errors import KeyLookupError
+from kit import log
+from kit.bus.errors import BusError
+from kit.bus.requests import Requester
+from kit.clock import Clock
+from kit.single_flight import SingleFlight
+
+_US_PER_S = 1_000_000
+_MS_PER_S = 1_000
+_MAX_KEYS = 100_000
+# Ids that nobody issued must not push out those in use, so they have a place of their own.
+_MAX_UNKNOWN = 10_000
+_UNKNOWN_FRESH_S = 3.0
+
+_ValueT = TypeVar("_ValueT")
+
+_logger = log.get(__name__)
+_LOOKUPS = Counter(
+    "quotagate_key_lookups_total", "Lookups of API keys by where the answer came from.", ["source"]
+)
+_FROM_MEMORY = _LOOKUPS.labels("memory")
+_FROM_TIER_CACHE = _LOOKUPS.labels("tier_cache")
+_FROM_STALE_MEMORY = _LOOKUPS.labels("stale_memory")
+_FAILED = _LOOKUPS.labels("failed")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTimes:
+    """How long answers are waited for and how long they are good."""
+
+    lookup_timeout_ms: int
+    fresh_s: float
+    """Facts are used this long without asking again."""
+    stale_s: float
+    """And this long where nobody answers, so that keys in use outlive an outage of tier-cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What was found, and when, in microseconds of the monotonic clock."""
+
+    facts: KeyFacts
+    found_at_us: int
+
+
+class KeyDirectory:
+    """Facts about keys, at most 100,000 of them in memory."""
+
+    def __init__(self, requester: Requester, clock: Clock, times: KeyTimes) -> None:
+        self._requester = requester
+        self._clock = clock
+        self._times = times
+        self._memory: OrderedDict[str, _Remembered] = OrderedDict()
+        self._unknown: OrderedDict[str, int] = OrderedDict()
+        # A revoked key stays dead as long as an answer given before could still be on its way.
+        self._revoked: OrderedDict[str, int] = OrderedDict()
+        self._flights: SingleFlight[str, KeyFacts | None] = SingleFlight()
+
+    async def find(self, key_id: str) -> KeyFacts | None:
+        """Return the facts of a key; None: there is none, or it is revoked or expired.
+
+        Raises:
+            KeyLookupError: nobody answers and nothing is remembered.
+
+        """
+        facts = await self._find(key_id)
+        if facts is None or facts.revoked or key_id in self._revoked:
+            return None
+        # Expiry is the database's time, judged by this machine's clock.
+        if facts.expires_at_us is not None and facts.expires_at_us <= self._clock.now_us():
+            return None
+        return facts
+
+    async def follow_revocations(self, client: Client) -> None:
+        """Forget keys as they are revoked; every edge hears of every revocation."""
+
+        async def hear(message: Msg) -> None:
+            self.revoked(message.subject.rpartition(".")[2])
+
+        await client.subscribe(KEY_REVOKED.wildcard, cb=hear)
+
+    def revoked(self, key_id: str) -> None:
+        """Accept a key no longer, whatever answer is still on its way."""
+        now_us = self._clock.monotonic_us()
+        self._memory.pop(key_id, None)
+        self._revoked[key_id] = now_us
+        while self._revoked and self._age_s(next(iter(self._revoked.values()))) > (
+            self._times.stale_s + self._times.lookup_timeout_ms / _MS_PER_S
+        ):
+            self._revoked.popitem(last=False)
+        _logger.info("key revoked", key_id=key_id)
+
+    def forget(self, key_id: str) -> None:
+        """Ask anew about a key the next time it comes."""
+        self._memory.pop(key_id, None)
+
+    def forget_all(self) -> None:
+        """Ask anew about every key: revocations may have been missed."""
+        self._memory.clear()
+        self._unknown.clear()
+
+    async def _find(self, key_id: str) -> KeyFacts | None:
+        known = self._memory.get(key_id)
+        if known is not None and self._age_s(known.found_at_us) <= self._times.fresh_s:
+            _FROM_MEMORY.inc()
+            return known.facts
+        missed_at_us = self._unknown.get(key_id)
+        if missed_at_us is not None and self._age_s(missed_at_us) <= _UNKNOWN_FRESH_S:
+            _FROM_MEMORY.inc()
+            return None
+        try:
+            facts = await self._flights.run(key_id, lambda: self._ask(key_id))
+        except BusError as error:
+            if known is not None and self._age_s(known.found_at_us) <= self._times.stale_s:
+                _FROM_STALE_MEMORY.inc()
+                return known.facts
+            _FAILED.inc()
+            _logger.warning("key lookup failed", error=type(error).__name__, key_id=key_id)
+            raise KeyLookupError from error
+        _FROM_TIER_CACHE.inc()
+        return facts
+
+    async def _ask(self, key_id: str) -> KeyFacts | None:
+        timeout_s = self._times.lookup_timeout_ms / _MS_PER_S
+        reply = await self._requester.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id), timeout_s)
+        now_us = self._clock.monotonic_us()
+        if reply.key is None:
+            self._memory.pop(key_id, None)
+            _put(self._unknown, key_id, now_us, _MAX_UNKNOWN)
+        else:
+            self._unknown.pop(key_id, None)
+            _put(self._memory, key_id, _Remembered(reply.key, now_us), _MAX_KEYS)
+        return reply.key
+
+    def _age_s(self, found_at_us: int) -> float:
+        return (self._clock.monotonic_us() - found_at_us) / _US_PER_S
+
+
+def _put(memory: OrderedDict[str, _ValueT], key_id: str, value: _ValueT, most: int) -> None:
+    memory[key_id] = value
+    memory.move_to_end(key_id)
+    if len(memory) > most:
+        memory.popitem(last=False)

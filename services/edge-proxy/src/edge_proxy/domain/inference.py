@@ -1,0 +1,93 @@
+"""One logical call of a client, and its attempts at providers."""
+
+from dataclasses import dataclass
+
+from contracts.admission import Policy
+from contracts.inference import InferenceRecord, Outcome
+from contracts.usage import Price
+from edge_proxy.domain.adapters.adapter import NO_ANSWER, Answer
+from edge_proxy.domain.endpoints import Endpoint
+from edge_proxy.domain.routes import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who calls, once its key was found right."""
+
+    team_id: str
+    key_id: str
+    allowed_models: tuple[str, ...] | None
+    """None: every model of the routes."""
+
+    def may_use(self, model: str) -> bool:
+        """Say whether the key allows a model."""
+        return self.allowed_models is None or model in self.allowed_models
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inference:
+    """What stays the same for all attempts."""
+
+    inference_id: str
+    caller: Caller
+    endpoint: Endpoint
+    model: str
+    streaming: bool
+    trace_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leg:
+    """Where an attempt goes, and the price that preflight pinned for it."""
+
+    target: Target
+    price: Price
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One dispatch, as it is observed. Times are unix microseconds of this process's clock."""
+
+    inference: Inference
+    attempt_no: int
+    leg: Leg
+    policy: Policy
+    """The numbers it was admitted under."""
+    started_at_us: int
+    first_byte_at_us: int | None = None
+    status_code: int | None = None
+    """The provider's; None until its answer began."""
+    provider_request_id: str | None = None
+    answer: Answer = NO_ANSWER
+    client_gone: bool = False
+    ended: bool = False
+    """Its accounting has begun."""
+
+    def record(self, outcome: Outcome, finished_at_us: int | None) -> InferenceRecord:
+        """Return the attempt's record; without an end where nobody knows it."""
+        inference = self.inference
+        return InferenceRecord(
+            inference_id=inference.inference_id,
+            attempt_no=self.attempt_no,
+            team_id=inference.caller.team_id,
+            api_key_id=inference.caller.key_id,
+            provider=self.leg.target.provider.name,
+            model_asked=inference.model,
+            outcome=outcome,
+            usage_source=self.answer.usage.source,
+            started_at_us=self.started_at_us,
+            endpoint=inference.endpoint.path,
+            model_sent=self.leg.target.model,
+            model_served=self.answer.model_served,
+            price_id=self.leg.price.price_id,
+            tier_id=self.policy.tier_id,
+            usage=self.answer.usage.usage,
+            usage_reported=self.answer.usage.reported,
+            provider_request_id=self.provider_request_id,
+            streaming=inference.streaming,
+            client_gone=self.client_gone,
+            first_byte_at_us=self.first_byte_at_us,
+            finished_at_us=finished_at_us,
+            status_code=self.status_code,
+            trace_id=inference.trace_id,
+        )

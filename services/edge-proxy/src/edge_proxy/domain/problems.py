@@ -1,0 +1,100 @@
+"""Every way to say no: a status, a type, a code and a sentence. Values, not exceptions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_RETRY_SOON = MappingProxyType({"retry-after": "1"})
+_DONT_RETRY = MappingProxyType({"x-should-retry": "false"})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a client doesn't get what it asked for, whatever API it speaks."""
+
+    status: int
+    type: str
+    code: str
+    message: str
+    param: str | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
+
+    def with_headers(self, headers: Mapping[str, str]) -> "Problem":
+        """Return the problem with further headers."""
+        return replace(self, headers={**self.headers, **headers})
+
+
+def invalid_request(code: str, message: str, param: str | None = None) -> Problem:
+    """Return a 400 for a request that can't be understood."""
+    return Problem(400, "invalid_request_error", code, message, param)
+
+
+INVALID_JSON = invalid_request("invalid_json", "The body is not a JSON object.")
+
+# Never says which of unknown, expired, revoked or wrong it was.
+INVALID_API_KEY = Problem(
+    401,
+    "authentication_error",
+    "invalid_api_key",
+    "The API key is missing or not valid.",
+    headers=MappingProxyType({"www-authenticate": "Bearer"}),
+)
+
+BALANCE_NEGATIVE = Problem(
+    402,
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "Team balance is negative. Retry after the balance is refreshed.",
+    headers=_DONT_RETRY,
+)
+
+URL_NOT_FOUND = Problem(404, "invalid_request_error", "unknown_url", "There is no such endpoint.")
+
+METHOD_NOT_ALLOWED = Problem(
+    405, "invalid_request_error", "method_not_allowed", "This endpoint doesn't take this method."
+)
+
+BODY_TOO_SLOW = Problem(
+    408, "invalid_request_error", "request_timeout", "The body didn't arrive in time."
+)
+
+RATE_LIMITED = Problem(429, "rate_limit_error", "rate_limit_exceeded", "Team rate limit exceeded.")
+
+UNEXPECTED = Problem(500, "server_error", "internal_error", "The gateway failed.")
+
+
+def _unavailable(message: str) -> Problem:
+    return Problem(503, "server_error", "service_unavailable", message, headers=_RETRY_SOON)
+
+
+CHECK_UNAVAILABLE = _unavailable("Rate limit check is temporarily unavailable.")
+KEYS_UNAVAILABLE = _unavailable("API key check is temporarily unavailable.")
+HAND_OFF_UNAVAILABLE = _unavailable("Usage can't be recorded at the moment; nothing was sent.")
+NOT_RECORDED = _unavailable("The provider answered, but its usage couldn't be recorded yet.")
+TOO_BUSY = _unavailable("Too many requests are in flight.")
+STARTING = _unavailable("The gateway is starting or stopping.")
+
+
+def model_not_found(model: str) -> Problem:
+    """Return the 404 for a model without a route."""
+    message = f"There is no model {model[:100]!r}."
+    return Problem(404, "invalid_request_error", "model_not_found", message, "model")
+
+
+def model_not_allowed(model: str) -> Problem:
+    """Return the 403 for a model that the key may not use."""
+    message = f"This API key may not use the model {model!r}."
+    return Problem(403, "permission_error", "model_not_allowed", message, "model")
+
+
+def model_not_priced(model: str) -> Problem:
+    """Return the 400 for a model none of whose deployments has a price."""
+    message = f"The model {model!r} has no price yet."
+    return invalid_request("model_not_priced", message, "model")
+
+
+def body_too_large(max_body_bytes: int) -> Problem:
+    """Return the 413 for a body beyond the bound."""
+    message = f"The body is larger than {max_body_bytes} bytes."
+    return Problem(413, "invalid_request_error", "request_too_large", message)

@@ -1,0 +1,240 @@
+"""The routes file: which providers there are, and to which of them each model goes.
+
+    [providers.openai]
+    adapter = "openai"
+    base_url = "https://api.openai.com/v1"
+    api_key_env = "OPENAI_API_KEY"
+
+    [models."gpt-4o"]
+    deployments = [{ provider = "openai", model = "gpt-4o" }]
+
+`${NAME}` in a `base_url` or a `proxy` stands for a variable of the environment. Keys are never
+written here: `api_key_env` names a variable, `api_key_file` a file.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.admission import Deployment
+from edge_proxy.domain.adapters import ADAPTERS
+from edge_proxy.domain.adapters.adapter import Adapter
+from edge_proxy.domain.endpoints import Endpoint
+from edge_proxy.errors import RoutesError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+Seconds = Annotated[float, Field(gt=0)]
+Name = Annotated[str, Field(min_length=1, max_length=256)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _TimeOutSection(_Section):
+    first_byte_s: Seconds | None = None
+    idle_s: Seconds | None = None
+    total_s: Seconds | None = None
+
+
+class _ProviderSection(_Section):
+    adapter: str
+    base_url: str
+    api_key_env: Name | None = None
+    api_key_file: Name | None = None
+    supports_stream_usage: bool = True
+    connect_s: Seconds = 5.0
+    proxy: str | None = None
+    timeouts: _TimeOutSection = _TimeOutSection()
+
+
+class _DeploymentSection(_Section):
+    provider: Name
+    model: Name
+    timeouts: _TimeOutSection = _TimeOutSection()
+
+
+class _ModelSection(_Section):
+    deployments: Annotated[list[_DeploymentSection], Field(min_length=1)]
+
+
+class _File(_Section):
+    providers: dict[Name, _ProviderSection]
+    models: dict[Name, _ModelSection]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeOuts:
+    """How long one attempt may take, in seconds of our monotonic clock."""
+
+    first_byte_s: float = 300.0
+    """From the dispatch to the answer's head, which without a stream comes with its end."""
+    idle_s: float = 120.0
+    """Between two pieces of the answer."""
+    total_s: float = 900.0
+    """From the dispatch to the answer's end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """A provider that attempts can go to."""
+
+    name: str
+    adapter: Adapter
+    base_url: str
+    """Without a slash at its end."""
+    api_key: str = field(repr=False)
+    """Empty: the provider asks for none."""
+    supports_stream_usage: bool
+    connect_s: float
+    proxy: str | None = field(repr=False)
+    """None: no proxy, whatever the environment says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One deployment of a route: where one attempt goes."""
+
+    provider: Provider
+    model: str
+    """The provider's name of the model."""
+    timeouts: TimeOuts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A model that clients can ask for, and its deployments in the order of preference."""
+
+    model: str
+    targets: tuple[Target, ...]
+    deployments: tuple[Deployment, ...]
+    """The targets as admission knows them, in the same order."""
+
+    def serves(self, endpoint: Endpoint) -> bool:
+        """Say whether any target serves an endpoint."""
+        return any(endpoint.path in target.provider.adapter.paths for target in self.targets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """The whole file."""
+
+    providers: Mapping[str, Provider]
+    models: Mapping[str, Route]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a routes file may refer to."""
+
+    variables: Mapping[str, str]
+    read_secret: Callable[[str], str]
+    """Returns the content of a file, or raises OSError."""
+
+
+def parse(text: str, surroundings: Surroundings) -> Routes:
+    """Read a routes file.
+
+    Raises:
+        RoutesError: names the path of what is wrong, never a secret.
+
+    """
+    try:
+        file = _File.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise RoutesError(f"not TOML: {error}") from None
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors(include_input=False, include_url=False)
+        )
+        raise RoutesError(problems) from None
+    providers = {
+        name: _provider(name, section, surroundings) for name, section in file.providers.items()
+    }
+    models = {name: _route(name, section, file, providers) for name, section in file.models.items()}
+    return Routes(providers=providers, models=models)
+
+
+def _provider(name: str, section: _ProviderSection, surroundings: Surroundings) -> Provider:
+    where = f"providers.{name}"
+    adapter = ADAPTERS.get(section.adapter)
+    if adapter is None:
+        raise RoutesError(f"{where}.adapter: must be one of {', '.join(sorted(ADAPTERS))}")
+    base_url = _expand(section.base_url, f"{where}.base_url", surroundings).rstrip("/")
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise RoutesError(f"{where}.base_url: must be an http or https address without a query")
+    return Provider(
+        name=name,
+        adapter=adapter,
+        base_url=base_url,
+        api_key=_api_key(section, where, surroundings),
+        supports_stream_usage=section.supports_stream_usage,
+        connect_s=section.connect_s,
+        proxy=section.proxy and _expand(section.proxy, f"{where}.proxy", surroundings),
+    )
+
+
+def _api_key(section: _ProviderSection, where: str, surroundings: Surroundings) -> str:
+    if section.api_key_env is not None and section.api_key_file is not None:
+        raise RoutesError(f"{where}: api_key_env and api_key_file exclude each other")
+    if section.api_key_env is not None:
+        key = _variable(section.api_key_env, f"{where}.api_key_env", surroundings)
+    elif section.api_key_file is not None:
+        try:
+            key = surroundings.read_secret(section.api_key_file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RoutesError(f"{where}.api_key_file: {type(error).__name__}") from None
+    else:
+        return ""
+    key = key.strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise RoutesError(f"{where}: the API key has characters that no header can carry")
+    return key
+
+
+def _route(
+    name: str, section: _ModelSection, file: _File, providers: Mapping[str, Provider]
+) -> Route:
+    targets = []
+    for index, deployment in enumerate(section.deployments):
+        provider = providers.get(deployment.provider)
+        if provider is None:
+            where = f"models.{name}.deployments.{index}.provider"
+            raise RoutesError(f"{where}: there is no provider {deployment.provider!r}")
+        of_provider = file.providers[deployment.provider].timeouts
+        targets.append(
+            Target(
+                provider=provider,
+                model=deployment.model,
+                timeouts=TimeOuts(
+                    **of_provider.model_dump(exclude_none=True)
+                    | deployment.timeouts.model_dump(exclude_none=True)
+                ),
+            )
+        )
+    return Route(
+        model=name,
+        targets=tuple(targets),
+        deployments=tuple(
+            Deployment(provider=target.provider.name, model=target.model) for target in targets
+        ),
+    )
+
+
+def _expand(text: str, where: str, surroundings: Surroundings) -> str:
+    return _VARIABLE.sub(lambda match: _variable(match[1], where, surroundings), text)
+
+
+def _variable(name: str, where: str, surroundings: Surroundings) -> str:
+    value = surroundings.variables.get(name)
+    if not value:
+        raise RoutesError(f"{where}: the variable {name} is not set")
+    return value

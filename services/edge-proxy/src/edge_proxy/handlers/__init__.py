@@ -1,0 +1,1 @@
+"""What wakes the edge: a client's request, and what it takes to answer it."""

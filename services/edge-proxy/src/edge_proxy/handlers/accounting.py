@@ -1,0 +1,121 @@
+"""What an attempt's end takes: charge the limits, hand the record over, close the journal's entry.
+
+In this order: a record is never settled before its rough debit was applied.
+"""
+
+from dataclasses import dataclass
+
+from prometheus_client import Counter, Histogram
+
+from contracts.admission import LimitState
+from contracts.inference import Outcome
+from edge_proxy.clients.admission import AdmissionClient
+from edge_proxy.clients.hand_off import HandOff
+from edge_proxy.domain.inference import Attempt
+from edge_proxy.errors import DataDirectoryError
+from edge_proxy.store.journal import Journal
+from kit import log
+from kit.clock import Clock
+from kit.metrics import LATENCY_BUCKETS_S
+
+_US_PER_S = 1_000_000
+_PROVIDER_BUCKETS_S = (*LATENCY_BUCKETS_S, 120.0, 300.0, 600.0)
+
+_logger = log.get(__name__)
+_ATTEMPTS = Counter(
+    "quotagate_attempts_total", "Attempts by adapter and outcome.", ["adapter", "outcome"]
+)
+_PROVIDER_SECONDS = Histogram(
+    "quotagate_provider_seconds",
+    "Seconds from an attempt's dispatch to its end.",
+    ["adapter", "outcome"],
+    buckets=_PROVIDER_BUCKETS_S,
+)
+_FIRST_BYTE_SECONDS = Histogram(
+    "quotagate_provider_first_byte_seconds",
+    "Seconds from an attempt's dispatch to the first byte of its answer.",
+    ["adapter"],
+    buckets=_PROVIDER_BUCKETS_S,
+)
+_USAGE = Counter(
+    "quotagate_usage_total",
+    "Successful attempts by adapter and what their usage was worth: found, missing, unreadable,"
+    " absurd.",
+    ["adapter", "verdict"],
+)
+_JOURNAL_FAILURES = Counter(
+    "quotagate_journal_failures_total", "Entries of the dispatch journal that weren't written."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Accounted:
+    """How the accounting of an attempt went."""
+
+    durable: bool
+    """The stream has acknowledged the record; otherwise it waits in the spool."""
+    limits: LimitState | None
+    """After the charge; None where nothing was charged or nobody can tell."""
+
+
+class Accounting:
+    """Accounts for attempts."""
+
+    def __init__(
+        self, admission: AdmissionClient, hand_off: HandOff, journal: Journal, clock: Clock
+    ) -> None:
+        self._admission = admission
+        self._hand_off = hand_off
+        self._journal = journal
+        self._clock = clock
+
+    def begin(self, attempt: Attempt) -> None:
+        """Note an attempt before it is dispatched.
+
+        Raises:
+            DataDirectoryError: it couldn't be noted, so it must not be dispatched.
+
+        """
+        try:
+            self._journal.begin(attempt.record(Outcome.UNKNOWN, finished_at_us=None))
+        except DataDirectoryError:
+            _JOURNAL_FAILURES.inc()
+            raise
+
+    async def end(self, attempt: Attempt, outcome: Outcome) -> Accounted:
+        """Charge and record an attempt that is over; returns when its record is safe."""
+        attempt.ended = True
+        finished_at_us = self._clock.now_us()
+        _observe(attempt, outcome, finished_at_us)
+        usage = attempt.answer.usage.chargeable
+        limits = await self._admission.postflight(attempt, usage) if usage is not None else None
+        record = attempt.record(outcome, finished_at_us)
+        durable = await self._hand_off.deliver(record)
+        try:
+            self._journal.end(record.message_id)
+        except DataDirectoryError:
+            _JOURNAL_FAILURES.inc()
+            _logger.exception("journal not written", message_id=record.message_id)
+        return Accounted(durable=durable, limits=limits)
+
+
+def _observe(attempt: Attempt, outcome: Outcome, finished_at_us: int) -> None:
+    adapter = attempt.leg.target.provider.adapter.name
+    _ATTEMPTS.labels(adapter, outcome.value).inc()
+    seconds = (finished_at_us - attempt.started_at_us) / _US_PER_S
+    _PROVIDER_SECONDS.labels(adapter, outcome.value).observe(seconds)
+    if attempt.first_byte_at_us is not None:
+        waited_us = attempt.first_byte_at_us - attempt.started_at_us
+        _FIRST_BYTE_SECONDS.labels(adapter).observe(waited_us / _US_PER_S)
+    if outcome is Outcome.SUCCEEDED:
+        _USAGE.labels(adapter, attempt.answer.usage.verdict.value).inc()
+    else:
+        _logger.warning(
+            "attempt did not succeed",
+            outcome=outcome.value,
+            provider=attempt.leg.target.provider.name,
+            status=attempt.status_code,
+            team_id=attempt.inference.caller.team_id,
+            inference_id=attempt.inference.inference_id,
+            attempt_no=attempt.attempt_no,
+        )

@@ -1,0 +1,36 @@
+"""What a request's handler works with, once it is open."""
+
+from dataclasses import dataclass
+
+from edge_proxy.clients.admission import AdmissionClient
+from edge_proxy.clients.hand_off import HandOff
+from edge_proxy.clients.keys import KeyDirectory
+from edge_proxy.clients.provider import ProviderClient
+from edge_proxy.domain.routes import Routes
+from edge_proxy.handlers.accounting import Accounting
+from edge_proxy.handlers.in_flight import InFlight
+from edge_proxy.settings import Settings
+from kit.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Everything wired, for as long as the service is open."""
+
+    settings: Settings
+    routes: Routes
+    clock: Clock
+    keys: KeyDirectory
+    admission: AdmissionClient
+    providers: ProviderClient
+    hand_off: HandOff
+    accounting: Accounting
+    in_flight: InFlight
+
+
+@dataclass(slots=True)
+class Gate:
+    """Whether requests can be taken; the routes exist before the clients are open."""
+
+    edge: Edge | None = None
+    """None while starting and stopping."""

@@ -1,0 +1,75 @@
+"""What this process has in hand: bounded, and finished before it leaves.
+
+Each request is a task of its own. It is not cancelled when its client leaves or when the server
+gives up waiting: what a provider was asked for must be recorded.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from prometheus_client import Gauge
+
+from kit import log
+
+_logger = log.get(__name__)
+_IN_FLIGHT = Gauge("quotagate_in_flight", "Requests this process has in hand, drains included.")
+_DRAINS = Gauge("quotagate_drains", "Providers that are read although their client has left.")
+
+
+class Hurried(Protocol):
+    """Something that waits for others and can be told to wait no longer."""
+
+    def hurry(self, left_s: float) -> None:
+        """Wait `left_s` more at most."""
+
+
+class InFlight:
+    """The requests in hand."""
+
+    def __init__(self, most: int) -> None:
+        """Take `most` requests at once."""
+        self._most = most
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waiting: set[Hurried] = set()
+        self._stopping = False
+        _IN_FLIGHT.set_function(lambda: len(self._tasks))
+
+    @property
+    def full(self) -> bool:
+        """Whether one more would be too many."""
+        return len(self._tasks) >= self._most or self._stopping
+
+    async def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do a request's work, to its end also where the caller is cancelled."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        await asyncio.shield(task)
+
+    def waits(self, waiting: Hurried) -> None:
+        """Remember who waits for a provider, to hurry it when the process is told to stop."""
+        self._waiting.add(waiting)
+        if self._stopping:
+            waiting.hurry(0)
+
+    def waited(self, waiting: Hurried) -> None:
+        """Forget who has stopped waiting."""
+        self._waiting.discard(waiting)
+
+    def drains(self, change: int) -> None:
+        """Count a drain that begins (1) or ends (-1)."""
+        _DRAINS.inc(change)
+
+    async def stop(self, grace_s: float) -> None:
+        """Wait for no provider any more, let every record find its place, and cancel the rest."""
+        self._stopping = True
+        for waiting in list(self._waiting):
+            waiting.hurry(0)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            if late:
+                _logger.error("requests cancelled", count=len(late))
+                await asyncio.wait(late)

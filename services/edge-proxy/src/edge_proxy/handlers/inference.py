@@ -1,0 +1,136 @@
+"""A request for an inference, from its first byte to its plan."""
+
+from prometheus_client import Counter
+from starlette.types import Receive, Scope, Send
+
+from contracts.admission import PreflightReply
+from contracts.errors import ErrorCode
+from edge_proxy.domain.asked import Asked, read
+from edge_proxy.domain.endpoints import Endpoint
+from edge_proxy.domain.inference import Caller, Inference
+from edge_proxy.domain.judgement import legs, refusal, route_for
+from edge_proxy.domain.problems import (
+    CHECK_UNAVAILABLE,
+    HAND_OFF_UNAVAILABLE,
+    INVALID_API_KEY,
+    STARTING,
+    TOO_BUSY,
+    Problem,
+)
+from edge_proxy.domain.routes import Route
+from edge_proxy.domain.trace import trace_id
+from edge_proxy.handlers.attempts import Attempts, Plan
+from edge_proxy.handlers.authenticate import authenticate
+from edge_proxy.handlers.client import Client, ClientLeftError
+from edge_proxy.handlers.edge import Edge, Gate
+from kit import log
+from kit.bus.errors import BusError, RefusedError
+from kit.ids import new_id
+
+_CLOSED_STALL_S = 10.0
+
+_logger = log.get(__name__)
+_REFUSALS = Counter(
+    "quotagate_refusals_total", "Requests refused before a provider was called.", ["code"]
+)
+
+
+class InferenceEndpoint:
+    """The ASGI application of one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, gate: Gate) -> None:
+        self._endpoint = endpoint
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        edge = self._gate.edge
+        if edge is None:
+            client = Client(scope, receive, send, _CLOSED_STALL_S)
+            await self._refuse(client, STARTING)
+            return
+        client = Client(scope, receive, send, edge.settings.client_stall_s)
+        if edge.in_flight.full:
+            await self._refuse(client, TOO_BUSY)
+            return
+        await edge.in_flight.run(self._serve(edge, client))
+
+    async def _serve(self, edge: Edge, client: Client) -> None:
+        try:
+            caller = await authenticate(
+                client.headers, edge.keys, edge.settings.key_pepper.get_secret_value()
+            )
+            if isinstance(caller, Problem):
+                await self._refuse(client, caller)
+                return
+            asked = await self._read(edge, client)
+        except ClientLeftError:
+            return
+        if isinstance(asked, Problem):
+            await self._refuse(client, asked)
+            return
+        route = route_for(edge.routes, self._endpoint, caller, asked.model)
+        if isinstance(route, Problem):
+            await self._refuse(client, route)
+            return
+        inference = self._inference(client, caller, asked)
+        plan = await self._admit(edge, inference, asked, route)
+        if isinstance(plan, Problem):
+            await self._refuse(client, plan, inference)
+            return
+        await Attempts(edge, client, plan).run()
+
+    async def _read(self, edge: Edge, client: Client) -> Asked | Problem:
+        body = await client.body(edge.settings.max_body_bytes, edge.settings.body_timeout_s)
+        return body if isinstance(body, Problem) else read(body)
+
+    def _inference(self, client: Client, caller: Caller, asked: Asked) -> Inference:
+        return Inference(
+            inference_id=new_id(),
+            caller=caller,
+            endpoint=self._endpoint,
+            model=asked.model,
+            streaming=asked.stream,
+            trace_id=trace_id(client.header(b"traceparent")),
+        )
+
+    async def _admit(
+        self, edge: Edge, inference: Inference, asked: Asked, route: Route
+    ) -> Plan | Problem:
+        if not edge.hand_off.accepting:
+            return HAND_OFF_UNAVAILABLE
+        reply = await _preflight(edge, inference, route)
+        if isinstance(reply, Problem):
+            return reply
+        problem = refusal(reply, inference.model)
+        if problem is not None:
+            return problem
+        ways = legs(route, self._endpoint, reply.prices)
+        if reply.policy is None or not ways:
+            return CHECK_UNAVAILABLE
+        return Plan(
+            inference=inference, asked=asked, policy=reply.policy, limits=reply.limits, legs=ways
+        )
+
+    async def _refuse(
+        self, client: Client, problem: Problem, inference: Inference | None = None
+    ) -> None:
+        _REFUSALS.labels(problem.code).inc()
+        headers = {} if inference is None else {"x-inference-id": inference.inference_id}
+        await client.refuse(problem, self._endpoint.shape, headers)
+
+
+async def _preflight(edge: Edge, inference: Inference, route: Route) -> PreflightReply | Problem:
+    caller = inference.caller
+    try:
+        return await edge.admission.preflight(inference, route)
+    except RefusedError as error:
+        if error.code is ErrorCode.UNKNOWN_TEAM:
+            # The key outlived its team in our memory.
+            edge.keys.forget(caller.key_id)
+            return INVALID_API_KEY
+        _logger.warning("preflight refused", code=error.code.value, team_id=caller.team_id)
+        return CHECK_UNAVAILABLE
+    except BusError as error:
+        _logger.warning("preflight failed", error=type(error).__name__, team_id=caller.team_id)
+        return CHECK_UNAVAILABLE

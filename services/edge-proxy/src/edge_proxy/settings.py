@@ -1,0 +1,70 @@
+"""What the edge reads from its environment."""
+
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+
+from kit.settings import NatsSettings
+
+_MIB = 1024**2
+
+
+class Settings(NatsSettings):
+    """The edge's settings."""
+
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    key_pepper: SecretStr = Field(
+        min_length=16, description="The pepper under which API keys' secrets are hashed."
+    )
+    routes_file: Path = Field(description="TOML file of the providers and the models' routes.")
+    data_dir: Path = Field(
+        description="Folder of the spool and the dispatch journal; may be shared by edges of one"
+        " machine."
+    )
+
+    preflight_timeout_ms: int = Field(
+        250, ge=1, description="Milliseconds until a preflight without an answer is a 503."
+    )
+    postflight_timeout_ms: int = Field(
+        1000, ge=1, description="Milliseconds until a postflight without an answer is given up."
+    )
+    key_lookup_timeout_ms: int = Field(
+        1000, ge=1, description="Milliseconds until a key lookup without an answer is a 503."
+    )
+    key_fresh_s: float = Field(
+        30.0, gt=0, description="Seconds a key's facts are used without asking again."
+    )
+    key_stale_s: float = Field(
+        300.0, gt=0, description="Seconds they are used at most while nobody answers."
+    )
+
+    hand_off_s: float = Field(
+        10.0, gt=0, description="Seconds to get a record acknowledged before it is spooled."
+    )
+    ack_timeout_s: float = Field(
+        2.0, gt=0, description="Seconds one publish waits for its acknowledgement."
+    )
+
+    max_in_flight: int = Field(
+        1024, ge=1, description="Requests handled at once; more are refused with 503."
+    )
+    max_body_bytes: int = Field(32 * _MIB, ge=1, description="Largest request body.")
+    body_timeout_s: float = Field(60.0, gt=0, description="Seconds a client may take to send it.")
+    max_answer_bytes: int = Field(
+        64 * _MIB, ge=1, description="Largest provider answer that isn't a stream, decompressed."
+    )
+    max_event_bytes: int = Field(
+        8 * _MIB, ge=1, description="Largest event of a stream that is searched for usage."
+    )
+    keep_alive_s: float = Field(
+        15.0, gt=0, description="Seconds of silence after which a stream gets a comment."
+    )
+    client_stall_s: float = Field(
+        60.0, gt=0, description="Seconds after which a client that doesn't read is cut."
+    )
+    drain_s: float = Field(
+        60.0, ge=0, description="Seconds a provider is still read after its client left."
+    )
+    drain_bytes: int = Field(
+        64 * _MIB, ge=0, description="Bytes that are still read after the client left."
+    )

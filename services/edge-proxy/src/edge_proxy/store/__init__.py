@@ -1,0 +1,1 @@
+"""What the edge remembers on its own disk: dispatches under way, and records nobody took yet."""
