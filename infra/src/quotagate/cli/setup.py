@@ -1,4 +1,4 @@
-"""`migrate` and `demo`: what a deployment runs once, before and after its services start."""
+"""`provision`, `migrate` and `demo`: what a deployment runs once, around its services' start."""
 
 import argparse
 import asyncio
@@ -12,6 +12,7 @@ from kit.settings import NatsSettings, ServiceSettings, load
 from quotagate.cli import welcome
 from quotagate.demo import demo
 from quotagate.migrate import migrate
+from quotagate.provision import Addresses, provision
 from quotagate.stack.stack import DEMO_KEY
 from quotagate.streams import make_streams
 
@@ -44,11 +45,23 @@ class DemoSettings(ServiceSettings):
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this module's commands."""
     command = commands.add_parser(
+        "provision", help="write the servers' configuration and everybody's passwords"
+    )
+    command.add_argument("directory", type=Path, help="a folder for each reader comes into it")
+    command.add_argument("--valkey", default="valkey:6379", metavar="HOST:PORT")
+    command.add_argument("--postgres", default="postgres:5432", metavar="HOST:PORT")
+    command.set_defaults(run=_provision)
+    command = commands.add_parser(
         "migrate", help="bring database, roles and streams to this version"
     )
     command.set_defaults(run=_migrate)
     command = commands.add_parser("demo", help="make a demo team and print its key")
     command.set_defaults(run=_demo)
+
+
+def _provision(options: argparse.Namespace) -> None:
+    provision(options.directory, Addresses(options.valkey, options.postgres))
+    sys.stdout.write(f"Configuration and passwords are in {options.directory}.\n")
 
 
 def _migrate(_options: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from quotagate.stack.state import State
 
 SERVERS = ("nats", "valkey", "postgres")
 
+# In the order in which they need one another.
 MODULES: Mapping[str, str] = MappingProxyType(
     {
         "tier-cache": "tier_cache",
@@ -25,10 +26,10 @@ MODULES: Mapping[str, str] = MappingProxyType(
 SERVICES = tuple(MODULES)
 SCALABLE = ("edge-proxy", "admission", "tier-cache", "settlement")
 
-_ON_THE_BUS = frozenset(MODULES) - {"fake-provider"}
-_WITH_VALKEY = frozenset({"admission", "tier-cache", "settlement"})
-_WITH_DATABASE = frozenset({"tier-cache", "settlement", "control-plane"})
-_WITH_PEPPER = frozenset({"edge-proxy", "control-plane"})
+ON_THE_BUS = frozenset(MODULES) - {"fake-provider"}
+WITH_VALKEY = frozenset({"admission", "tier-cache", "settlement"})
+WITH_DATABASE = frozenset({"tier-cache", "settlement", "control-plane"})
+WITH_PEPPER = frozenset({"edge-proxy", "control-plane"})
 
 GRACE_S = 10
 
@@ -99,6 +100,11 @@ def servers(state: State) -> Servers:
     )
 
 
+def database_role(service: str) -> str:
+    """Return the Postgres role that a service logs in with."""
+    return f"quotagate_{service.replace('-', '_')}"
+
+
 def service_of(program: str) -> str:
     """Return the service that a program is a replica of: `admission` for `admission-2`."""
     head, _, tail = program.rpartition("-")
@@ -123,24 +129,24 @@ def service_environment(program: str, state: State) -> dict[str, str]:
         "QUOTAGATE_PORT": str(state.ports[program]),
         "QUOTAGATE_GRACE_S": str(GRACE_S),
     }
-    if service in _ON_THE_BUS:
+    if service in ON_THE_BUS:
         environment |= {
             "QUOTAGATE_NATS_URL": known.nats_url,
             "QUOTAGATE_NATS_MONITOR_URL": known.nats_monitor_url,
             "QUOTAGATE_NATS_USER": service,
             "QUOTAGATE_NATS_PASSWORD": known.nats_passwords[service],
         }
-    if service in _WITH_VALKEY:
+    if service in WITH_VALKEY:
         environment["QUOTAGATE_REDIS_URL"] = known.redis_urls[service]
-    if service in _WITH_DATABASE:
-        role = f"quotagate_{service.replace('-', '_')}"
-        environment["QUOTAGATE_DATABASE_URL"] = known.database_urls[role]
-    if service in _WITH_PEPPER:
+    if service in WITH_DATABASE:
+        environment["QUOTAGATE_DATABASE_URL"] = known.database_urls[database_role(service)]
+    if service in WITH_PEPPER:
         environment["QUOTAGATE_KEY_PEPPER"] = state.credentials.key_pepper
     if service == "control-plane":
         environment["QUOTAGATE_ADMIN_TOKEN"] = state.credentials.admin_token
     if service == "edge-proxy":
-        environment["QUOTAGATE_DATA_DIR"] = f"data/{program}"
+        # Shared by all edges, so that one takes over what another left when there are fewer.
+        environment["QUOTAGATE_DATA_DIR"] = f"data/{service}"
         if "fake-provider" in state.ports:
             environment |= {
                 "QUOTAGATE_FAKE_PROVIDER_URL": f"http://{HOST}:{state.ports['fake-provider']}",

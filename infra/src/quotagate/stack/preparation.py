@@ -7,13 +7,12 @@ from pathlib import Path
 
 from quotagate.access import nats as nats_access
 from quotagate.access import valkey as valkey_access
+from quotagate.config_folder import config_folder
 from quotagate.stack import binaries, layout, postgres, postgres_binaries, unprivileged
 from quotagate.stack.postgres_binaries import PostgresBinaries
 from quotagate.stack.programs import Program
 from quotagate.stack.state import State, write_private
 from quotagate.stack.unprivileged import Account
-
-CONFIG_FOLDER = Path(__file__).parents[3] / "config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ def find_postgres(home: Path, environment: Mapping[str, str]) -> PostgresPlace:
     account = unprivileged.for_postgres()
     found = postgres_binaries.find(account, home, environment)
     configuration = home / "postgresql.conf"
-    shutil.copyfile(CONFIG_FOLDER / "postgresql.conf", configuration)
+    shutil.copyfile(config_folder() / "postgresql.conf", configuration)
     configuration.chmod(0o644)
     return PostgresPlace(home, account, found)
 
@@ -48,10 +47,10 @@ def server_programs(
 ) -> list[Program]:
     """Write the servers' configuration and return how they are started."""
     nats, valkey = directory / "nats", directory / "valkey"
-    shutil.copyfile(CONFIG_FOLDER / "nats.conf", nats / "nats.conf")
+    shutil.copyfile(config_folder() / "nats.conf", nats / "nats.conf")
     users = nats_access.configuration(state.credentials.nats)
     write_private(nats / "nats-users.conf", users)
-    shutil.copyfile(CONFIG_FOLDER / "valkey.conf", valkey / "valkey.conf")
+    shutil.copyfile(config_folder() / "valkey.conf", valkey / "valkey.conf")
     write_private(valkey / "users.acl", valkey_access.configuration(state.credentials.valkey))
     return [
         layout.nats_program(binaries.nats_server(environment), nats, state),

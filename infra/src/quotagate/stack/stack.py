@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kit.settings import NatsSettings, load
+from quotagate.config_folder import config_folder
 from quotagate.database_roles import SERVICE_ROLES
 from quotagate.demo import DemoData, demo
 from quotagate.migrate import migrate
@@ -282,7 +283,7 @@ class Stack:
             return
         inherited = layout.inherited_environment(
             self._environment,
-            preparation.CONFIG_FOLDER / "routes.toml",
+            config_folder() / "routes.toml",
             ours=self._policy is PortPolicy.DEFAULTS,
         )
         needed = programs.supervisor_environment(wanted, self.state.mark)
