@@ -96,8 +96,8 @@ class Server:
         """Take no more requests, answer those that have arrived, for `grace_s` at most."""
         if self._service is not None and not self._client.is_closed:
             try:
+                await _drain(self._service)
                 await self._service.stop()
-                await self._client.flush()
             except (nats.errors.Error, TimeoutError) as error:
                 _logger.warning("endpoints not drained", error=type(error).__name__)
         if self._tasks:
@@ -134,6 +134,17 @@ class Server:
             raise ReplyError(ErrorCode.DEADLINE_EXCEEDED)
         reply: msgspec.Struct = await handler(message)
         return reply
+
+
+async def _drain(service: Service) -> None:
+    """Have the server send no more requests, and those that are on their way arrive.
+
+    The library's own stop discards them: their callers would wait for nothing.
+    """
+    endpoints = service._endpoints  # noqa: SLF001 - there is no other way to them
+    subscriptions = [endpoint._subscription for endpoint in endpoints]  # noqa: SLF001 - as above
+    await asyncio.gather(*(subscription.drain() for subscription in subscriptions if subscription))
+    endpoints.clear()
 
 
 async def _respond(request: Request, data: bytes) -> None:
