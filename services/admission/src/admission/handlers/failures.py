@@ -3,9 +3,13 @@
 from admission.errors import AdmissionError, UnknownTeamError
 from contracts.errors import ErrorCode
 from kit.bus.serving import ReplyError
-from redis_scripts import InvalidTeamIdError
+from kit.money import InexactAmountError
+from redis_scripts import InvalidTeamIdError, OutOfRangeError
 
-FAILURES = (AdmissionError, InvalidTeamIdError)
+# Numbers and names that nothing could be done with; nothing moved.
+_IMPOSSIBLE = (InvalidTeamIdError, OutOfRangeError, InexactAmountError)
+
+FAILURES = (AdmissionError, *_IMPOSSIBLE)
 """What keeps a request from being decided."""
 
 
@@ -13,6 +17,6 @@ def reply_error(error: Exception) -> ReplyError:
     """Return the error reply for one of FAILURES."""
     if isinstance(error, UnknownTeamError):
         return ReplyError(ErrorCode.UNKNOWN_TEAM)
-    if isinstance(error, InvalidTeamIdError):
+    if isinstance(error, _IMPOSSIBLE):
         return ReplyError(ErrorCode.INVALID_MESSAGE)
     return ReplyError(ErrorCode.STORE_UNAVAILABLE)

@@ -1,0 +1,66 @@
+"""What the edge asks admission."""
+
+from integration.bus import TIMEOUT_S, Bus
+from integration.desk import PROVIDER
+
+from contracts.admission import (
+    POSTFLIGHT,
+    PREFLIGHT,
+    Deployment,
+    PostflightReply,
+    PostflightRequest,
+    PreflightReply,
+    PreflightRequest,
+)
+from contracts.usage import Usage
+from kit.clock import SystemClock
+from kit.ids import new_id
+
+_US_PER_S = 1_000_000
+
+
+class Edge:
+    """Asks for one model, by default with a deadline that no test meets."""
+
+    def __init__(self, bus: Bus, model: str) -> None:
+        self._bus = bus
+        self.model = model
+
+    async def preflight(
+        self, team_id: str, *models: str, deadline_s: float = TIMEOUT_S
+    ) -> PreflightReply:
+        """Ask whether a team may call; `models` are the deployments', by default the one."""
+        request = PreflightRequest(
+            team_id=team_id,
+            key_id="key",
+            inference_id=new_id(),
+            model=self.model,
+            deployments=tuple(
+                Deployment(provider=PROVIDER, model=model) for model in models or (self.model,)
+            ),
+            deadline_us=_from_now_us(deadline_s),
+        )
+        reply: PreflightReply = await self._bus.ask(PREFLIGHT, request)
+        return reply
+
+    async def postflight(
+        self, team_id: str, admitted: PreflightReply, usage: Usage, *, deadline_s: float = TIMEOUT_S
+    ) -> PostflightReply:
+        """Charge an attempt under what its preflight pinned."""
+        assert admitted.policy is not None
+        assert admitted.prices[0] is not None
+        request = PostflightRequest(
+            team_id=team_id,
+            inference_id=new_id(),
+            attempt_no=1,
+            usage=usage,
+            policy=admitted.policy,
+            price=admitted.prices[0],
+            deadline_us=_from_now_us(deadline_s),
+        )
+        reply: PostflightReply = await self._bus.ask(POSTFLIGHT, request)
+        return reply
+
+
+def _from_now_us(seconds: float) -> int:
+    return SystemClock().now_us() + int(seconds * _US_PER_S)

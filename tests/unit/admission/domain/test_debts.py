@@ -1,0 +1,44 @@
+"""The longest debts that usage can explain."""
+
+import pytest
+
+from admission.domain.debts import LongestDebts, longest_debts
+from contracts.admission import Policy
+
+_HOUR_US = 3_600_000_000
+_TOKENS = 100_000_000
+
+
+def _policy(*, rpm: int = 60, tpm: int = 60_000, request_burst: int = 0) -> Policy:
+    return Policy(tier_id="t", rpm=rpm, tpm=tpm, request_burst=request_burst)
+
+
+@pytest.mark.parametrize(
+    ("policies", "longest"),
+    [
+        pytest.param([], LongestDebts(_HOUR_US, _HOUR_US), id="nothing known: an hour"),
+        pytest.param(
+            [_policy(tpm=10**9)], LongestDebts(_HOUR_US, _HOUR_US), id="fast tiers: an hour"
+        ),
+        pytest.param(
+            [_policy()], LongestDebts(_HOUR_US, _TOKENS * 1_000), id="60,000 TPM: 1 ms a token"
+        ),
+        pytest.param(
+            [_policy(), _policy(tpm=600)],
+            LongestDebts(_HOUR_US, _TOKENS * 100_000),
+            id="the slowest tier counts",
+        ),
+        pytest.param(
+            [_policy(rpm=1, request_burst=99, tpm=10**9)],
+            LongestDebts(100 * 60_000_000, _HOUR_US),
+            id="a full burst and one request",
+        ),
+        pytest.param(
+            [_policy(rpm=1, request_burst=10**12, tpm=1)],
+            LongestDebts(2**52, 2**52),
+            id="never beyond what a script can calculate with",
+        ),
+    ],
+)
+def test_longest_debts(policies: list[Policy], longest: LongestDebts) -> None:
+    assert longest_debts(policies, _TOKENS) == longest
