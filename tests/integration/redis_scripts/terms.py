@@ -6,8 +6,8 @@ from admission.domain.policy import cost_us, interval_us, request_burst_us, toke
 from contracts.admission import Policy
 from redis_scripts import Charge, DebtCaps, PreflightTerms
 
-# A year: nothing of these tests is capped by it.
-CAPS = DebtCaps(request_us=31_536_000_000_000, token_us=31_536_000_000_000)
+# As long as a script can hold exactly: nothing of these tests is capped by it.
+CAPS = DebtCaps(request_us=7_000_000_000_000_000, token_us=7_000_000_000_000_000)
 PLAIN = Policy(tier_id=TIER, rpm=60, tpm=60_000)
 
 

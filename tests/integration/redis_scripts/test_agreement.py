@@ -113,6 +113,7 @@ def test_scripts_and_model_agree(servers: Servers) -> None:
             max_examples=60,
             stateful_step_count=40,
             deadline=None,
+            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -138,6 +138,7 @@ def test_whatever_the_order_the_newest_wins(servers: Servers) -> None:
             max_examples=80,
             stateful_step_count=50,
             deadline=None,
+            derandomize=True,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -1,0 +1,50 @@
+"""Key names and lives."""
+
+import random
+
+import pytest
+from redis.crc import key_slot
+
+from redis_scripts.errors import InvalidTeamIdError
+from redis_scripts.keys import life_ms, team_keys
+
+
+def test_names() -> None:
+    assert team_keys("acme_1") == (
+        "quota:{acme_1}:rate:request_tat",
+        "quota:{acme_1}:rate:token_tat",
+        "quota:{acme_1}:tier",
+        "quota:{acme_1}:tier:version",
+        "quota:{acme_1}:account-balance",
+        "quota:{acme_1}:account-balance:version",
+    )
+
+
+@pytest.mark.parametrize("team_id", ["a", "Z9_-", "x" * 64])
+def test_all_keys_of_a_team_share_a_slot(team_id: str) -> None:
+    assert len({key_slot(key.encode()) for key in team_keys(team_id)}) == 1
+
+
+@pytest.mark.parametrize(
+    "team_id",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("x" * 65, id="too long"),
+        pytest.param("a}", id="a closing brace"),
+        pytest.param("{b}", id="another team's hash tag"),
+        pytest.param("a b", id="a space"),
+        pytest.param("a\n", id="a trailing newline"),
+        pytest.param("a.b", id="a dot"),
+        pytest.param("é", id="a letter beyond ASCII"),
+        pytest.param("٣", id="a digit beyond ASCII"),
+    ],
+)
+def test_an_id_that_could_leave_its_slot_is_refused(team_id: str) -> None:
+    with pytest.raises(InvalidTeamIdError, match="A-Z"):
+        team_keys(team_id)
+
+
+def test_jitter_reaches_both_ends_and_no_further() -> None:
+    rng = random.Random(1)  # noqa: S311 - jitter is no secret
+    lives = {life_ms(10, 3, rng) for _ in range(200)}
+    assert lives == {10, 11, 12, 13}
