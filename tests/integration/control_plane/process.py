@@ -1,6 +1,8 @@
 """The control plane as a process of its own, and an operator's client of its API."""
 
-from collections.abc import Mapping
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -28,6 +30,10 @@ class ControlPlane(ServiceProcess):
         """Where it listens."""
         return f"http://{HOST}:{self._port}"
 
+    def terminate(self) -> None:
+        """Tell it to stop."""
+        self.signal(signal.SIGTERM)
+
     def operator(self) -> httpx.AsyncClient:
         """Return a client with the admin token; its addresses begin behind `/admin/v1`."""
         return httpx.AsyncClient(
@@ -35,3 +41,16 @@ class ControlPlane(ServiceProcess):
             headers={"Authorization": f"Bearer {ADMIN_TOKEN}"},
             timeout=30,
         )
+
+
+@contextlib.asynccontextmanager
+async def running(
+    servers: Servers, folder: Path, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[ControlPlane]:
+    """Hold a control plane of one's own; it answers, and may not be ready."""
+    process = ControlPlane(servers, folder, settings)
+    await process.start()
+    try:
+        yield process
+    finally:
+        await process.stop()

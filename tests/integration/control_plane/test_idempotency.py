@@ -124,7 +124,7 @@ async def test_a_secret_is_not_shown_again(operator: httpx.AsyncClient) -> None:
     assert len((await told(operator.get(f"/teams/{team_id}/keys")))["items"]) == 1
 
 
-@pytest.mark.parametrize("key", ["", "a b", "x" * 256, "caf\xe9"], ids=repr)
+@pytest.mark.parametrize("key", ["", "a b", "x" * 256], ids=repr)
 async def test_impossible_keys_are_refused(operator: httpx.AsyncClient, key: str) -> None:
     team_id = await open_team(operator)
     headers = {"Idempotency-Key": key}

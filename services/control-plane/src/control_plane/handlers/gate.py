@@ -15,10 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.handlers.errors import INVALID_REQUEST, ErrorDetail, respond
 
-# What is read of a body that is too large, so that its sender gets to read our answer; whoever
-# goes on sending after that finds the connection closed.
-_MOST_DRAINED_BYTES = 16 * 1024 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class BodyBounds:
@@ -64,7 +60,11 @@ class Gate:
         return scheme.lower() == "bearer" and is_token
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Return the body; None: it is too large."""
+        """Return the body; None: it is too large.
+
+        Such a body is read to its end all the same, and dropped, or its sender would find the
+        connection reset instead of our answer. The time-out bounds that too.
+        """
         chunks: list[bytes] = []
         total_bytes = 0
         while True:
@@ -75,8 +75,6 @@ class Gate:
             total_bytes += len(chunk)
             if total_bytes <= self._bounds.max_bytes:
                 chunks.append(chunk)
-            elif total_bytes > _MOST_DRAINED_BYTES:
-                return None
             if not message.get("more_body", False):
                 return b"".join(chunks) if total_bytes <= self._bounds.max_bytes else None
 

@@ -1,6 +1,7 @@
 """Counts, times and logs every admin request, and answers for what nobody expected."""
 
 import time
+from http import HTTPStatus
 
 from fastapi.routing import APIRoute
 from prometheus_client import Counter, Histogram
@@ -58,10 +59,17 @@ class Observation:
             "admin request",
             method=method,
             route=route,
-            **scope.get("path_params", {}),
+            **_ids(scope, status),
             status=status,
             duration_ms=round(seconds * 1_000, 3),
         )
+
+
+def _ids(scope: Scope, status: int) -> dict[str, str]:
+    """Return the ids in the address, once they proved to be ids: people paste keys there."""
+    answered = 0 < status < HTTPStatus.BAD_REQUEST
+    ids: dict[str, str] = scope.get("path_params", {}) if answered else {}
+    return ids
 
 
 def _template(scope: Scope) -> str:

@@ -1,0 +1,44 @@
+"""What the stream CONTROL_EVENTS holds, read as the operator of NATS."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import nats.js.errors
+from integration.bus import nats_settings
+
+from contracts.control import CONTROL_EVENTS
+from kit.bus.connection import connection
+from quotagate.stack import Servers
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One message of the stream."""
+
+    event_id: str
+    subject: str
+    message: dict[str, Any]
+
+
+async def published(servers: Servers, subject: str) -> list[Published]:
+    """Return the messages of a subject in the order of the stream."""
+    found: list[Published] = []
+    async with connection(nats_settings(servers, "operator"), "test") as client:
+        jetstream = client.jetstream()
+        sequence = 1
+        while True:
+            try:
+                message = await jetstream.get_msg(
+                    CONTROL_EVENTS.name, seq=sequence, next=True, subject=subject
+                )
+            except nats.js.errors.NotFoundError:
+                return found
+            assert message.seq is not None
+            assert message.headers is not None
+            found.append(
+                Published(
+                    message.headers["Nats-Msg-Id"], subject, json.loads(message.data or b"null")
+                )
+            )
+            sequence = message.seq + 1

@@ -1,0 +1,98 @@
+"""Live limits and the cached balance, as the real admission tells them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from integration.bus import Bus, bus_of
+from integration.control_plane.opened import credit, open_team, refused, told
+from integration.control_plane.process import running
+from integration.control_plane.test_events import was_published
+from integration.services import ServiceProcess
+from integration.tables.rows import new_name
+
+from contracts.admission import PREFLIGHT, Decision, Deployment, PreflightRequest
+from kit.clock import SystemClock
+from kit.ids import new_id
+from quotagate.stack import Servers
+
+
+@pytest.fixture(scope="module")
+async def admission(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[None]:
+    folder = tmp_path_factory.mktemp("admission")
+    processes = [ServiceProcess(servers, name, folder) for name in ("tier-cache", "admission")]
+    try:
+        for process in processes:
+            await process.start_ready()
+        yield
+    finally:
+        for process in processes:
+            await process.stop()
+
+
+@pytest.fixture
+async def edge(servers: Servers) -> AsyncIterator[Bus]:
+    async with bus_of(servers, "edge-proxy") as bus:
+        yield bus
+
+
+async def preflight(edge: Bus, team_id: str, model: str) -> Decision:
+    request = PreflightRequest(
+        team_id=team_id,
+        key_id="key",
+        inference_id=new_id(),
+        model=model,
+        deployments=(Deployment(provider="fake", model=model),),
+        deadline_us=SystemClock().now_us() + 10_000_000,
+    )
+    decision: Decision = (await edge.ask(PREFLIGHT, request)).decision
+    return decision
+
+
+async def priced_model(operator: httpx.AsyncClient) -> str:
+    usd = {"input": "1", "output": "1"}
+    new = {"provider": "fake", "model": new_name("m"), "usd_per_million": usd}
+    made = await told(operator.post("/prices", json=new), 201)
+    await was_published(operator, made["event_id"])
+    return str(new["model"])
+
+
+@pytest.mark.usefixtures("admission")
+async def test_what_a_request_moved_is_seen(operator: httpx.AsyncClient, edge: Bus) -> None:
+    team_id, model = await open_team(operator), await priced_model(operator)
+    await credit(operator, team_id, "3.000000000999")
+    fresh = await told(operator.get(f"/teams/{team_id}/limits"))
+    assert (fresh["tier_id"], fresh["request_tat_us"], fresh["limits"]) == (None, None, None)
+    account = await told(operator.get(f"/teams/{team_id}/account"))
+    assert account["cached"] is None
+    assert "fills it" in account["cached_note"]
+
+    while await preflight(edge, team_id, model) is not Decision.ALLOWED:
+        pass  # admission loads the new price within moments of its event
+    limits = await told(operator.get(f"/teams/{team_id}/limits"))
+    assert limits["request_tat_us"] > fresh["now_us"]
+    assert limits["limits"]["limit_requests"] == 60
+    assert 0 <= limits["limits"]["reset_requests_us"] <= 1_000_000
+    account = await told(operator.get(f"/teams/{team_id}/account"))
+    assert account["balance"] == "3.000000000999"
+    assert account["cached"] == {"balance": "3", "version": 1}
+    assert account["cached_note"] is None
+
+
+async def test_without_admission_limits_are_unknown_and_the_account_is_not(
+    servers: Servers, tmp_path: Path, operator: httpx.AsyncClient
+) -> None:
+    team_id = await open_team(operator)
+    await credit(operator, team_id, "7")
+    nowhere = {"QUOTAGATE_NATS_URL": "nats://127.0.0.1:1"}
+    async with running(servers, tmp_path, nowhere) as cut_off, cut_off.operator() as alone:
+        await cut_off.becomes_unready("nats")
+        answer = await alone.get(f"/teams/{team_id}/limits")
+        assert answer.headers["retry-after"] == "1"
+        await refused(alone.get(f"/teams/{team_id}/limits"), 503, "service_unavailable")
+        account = await told(alone.get(f"/teams/{team_id}/account"))
+    assert (account["balance"], account["cached"]) == ("7", None)
+    assert "Admission" in account["cached_note"]
