@@ -29,8 +29,9 @@ from settlement.settings import Settings
 from settlement.store.records import Arrival, RecordStore, Stored
 
 # A fetch returns as soon as something arrives; this bounds how long a stop waits for it.
-_FETCH_WAIT_S = 1.0
+_FETCH_WAIT_S = 0.25
 _RETRY_S = 0.5
+_LOOP = "consume"
 # From this delivery on a record is handled alone.
 _ALONE_FROM_DELIVERY = 3
 
@@ -82,14 +83,14 @@ class Consume:
                 messages = await self._puller.fetch(
                     self._settings.consume_batch_records, _FETCH_WAIT_S
                 )
-                await self._take(messages, stop)
             except DisconnectedError as error:
                 _logger.warning("no records for now", detail=str(error))
                 await self._reopen(stop)
-            except Exception:  # the outermost loop: what was not stored comes again
-                FAILURES.labels("consume").inc()
-                _logger.exception("batch failed")
-                await pause(_RETRY_S, stop)
+                continue
+            self._backlog.unread = messages[-1].metadata.num_pending if messages else 0
+            async with self._kept(messages):
+                for group in _groups(messages):
+                    await self._handle_safely(group, stop)
 
     async def _reopen(self, stop: asyncio.Event) -> None:
         """Wait a moment, then make sure that the consumer is there: it may have been deleted."""
@@ -99,21 +100,20 @@ class Consume:
         except NotReadyError as error:
             _logger.warning("records not ready", detail=str(error))
 
-    async def _take(self, messages: Sequence[Msg], stop: asyncio.Event) -> None:
-        if not messages:
-            self._backlog.unread = 0
-            return
-        self._backlog.unread = messages[-1].metadata.num_pending
-        async with self._kept(messages):
-            for group in _groups(messages):
-                try:
-                    await self._handle(group, stop)
-                except StoreUnavailableError:
-                    await self._give_back(group)
-                except BusError as error:
-                    # A dead letter couldn't be kept; its message comes again.
-                    FAILURES.labels("consume").inc()
-                    _logger.warning("batch not finished", detail=str(error))
+    async def _handle_safely(self, messages: Sequence[Msg], stop: asyncio.Event) -> None:
+        """Handle a group; whatever goes wrong, the next one has its turn."""
+        try:
+            await self._handle(messages, stop)
+        except StoreUnavailableError:
+            await self._give_back(messages)
+        except BusError as error:
+            # A dead letter couldn't be kept; its message comes again.
+            FAILURES.labels(_LOOP).inc()
+            _logger.warning("batch not finished", detail=str(error))
+        except Exception:  # the outermost loop: what was not stored comes again
+            FAILURES.labels(_LOOP).inc()
+            _logger.exception("batch failed", records=len(messages))
+            await pause(_RETRY_S, stop)
 
     async def _handle(self, messages: Sequence[Msg], stop: asyncio.Event) -> None:
         """Store and acknowledge messages; those that can't be stored become dead letters.
@@ -175,7 +175,7 @@ class Consume:
             except StoreConflictError:
                 continue
             except StoreUnavailableError as error:
-                FAILURES.labels("consume").inc()
+                FAILURES.labels(_LOOP).inc()
                 _logger.warning("records wait", records=len(arrivals), detail=str(error))
                 if stop.is_set():
                     raise

@@ -26,7 +26,7 @@ from settlement.store.records import RecordStore
 
 GIVEN_UP_CONSUMER = "settlement-given-up"
 _BATCH = 50
-_FETCH_WAIT_S = 1.0
+_FETCH_WAIT_S = 0.25
 _RETRY_S = 1.0
 _LOOP = "given up"
 DURABLE = Durable(
