@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from kit.money import exact_sum
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -78,15 +80,15 @@ class Books:
         """Balance, ledger, charges and records agree, to the last digit."""
         ledger, charges = await self.ledger(team_id), await self.charges(team_id)
         signed = [
-            entry.amount_usd if entry.direction == "CREDIT" else -entry.amount_usd
+            entry.amount_usd if entry.direction == "CREDIT" else entry.amount_usd.copy_negate()
             for entry in ledger
         ]
         balance_usd = await self.balance_usd(team_id)
-        assert balance_usd == sum(signed)
+        assert balance_usd == exact_sum(*signed)
         assert [entry.version for entry in ledger] == list(range(1, len(ledger) + 1))
         assert not ledger or ledger[-1].balance_after_usd == balance_usd
         used = [entry.amount_usd for entry in ledger if entry.reason == "USAGE"]
-        assert sum(used) == sum(charges)
+        assert exact_sum(*used) == exact_sum(*charges)
         settled = [state for state in (await self.states(team_id)).values() if state == "SETTLED"]
         assert len(settled) == len(charges)
 
