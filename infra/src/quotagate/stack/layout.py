@@ -175,11 +175,9 @@ def inherited_environment(
     return kept | {"QUOTAGATE_ROUTES_FILE": str(routes)}
 
 
-def service_program(program: str, state: State) -> Program:
+def service_program(program: str, environment: Mapping[str, str]) -> Program:
     """Return how one service's process is started."""
-    return python_program(
-        program, MODULES[service_of(program)], service_environment(program, state), GRACE_S
-    )
+    return python_program(program, MODULES[service_of(program)], environment, GRACE_S)
 
 
 def nats_program(binary: Path, directory: Path, state: State) -> Program:

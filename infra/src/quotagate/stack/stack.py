@@ -5,7 +5,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,13 @@ _SERVICES_TIMEOUT_S = 60.0
 _SHUTDOWN_S = 90.0
 _SERVER_PORTS = ("supervisor", "nats", "nats-monitor", "valkey", "postgres")
 
+Rewire = Callable[[str, Mapping[str, str]], Mapping[str, str]]
+"""Given a program's name and the environment it would get, returns the one that it gets."""
+
+
+def _as_it_is(_program: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+    return environment
+
 
 class Stack:
     """One stack in one folder. Every call blocks: from async code use `asyncio.to_thread`.
@@ -55,8 +62,11 @@ class Stack:
         directory: Path,
         policy: PortPolicy = PortPolicy.DEFAULTS,
         environment: Mapping[str, str] | None = None,
+        rewire: Rewire = _as_it_is,
     ) -> None:
+        """Know the stack in a folder. `rewire` lets a test lead services elsewhere."""
         self.directory = directory.absolute()
+        self._rewire = rewire
         self._policy = policy
         self._environment = dict(os.environ if environment is None else environment)
         self._state: State | None = state.load(self.directory)
@@ -84,9 +94,9 @@ class Stack:
         """Return the HTTP address of a service, such as `edge-proxy` or `edge-proxy-2`."""
         return f"http://{ports.HOST}:{self.state.ports[program]}"
 
-    def service_environment(self, service: str) -> dict[str, str]:
-        """Return the variables the stack would start this service with."""
-        return layout.service_environment(service, self.state)
+    def service_environment(self, program: str) -> dict[str, str]:
+        """Return the variables the stack would start this program with."""
+        return dict(self._rewire(program, layout.service_environment(program, self.state)))
 
     @property
     def is_running(self) -> bool:
@@ -144,7 +154,9 @@ class Stack:
             wanted = preparation.server_programs(
                 self.directory, self.state, place, self._environment
             )
-            wanted += [layout.service_program(name, self.state) for name in names]
+            wanted += [
+                layout.service_program(name, self.service_environment(name)) for name in names
+            ]
             self._supervise(wanted, place)
             self._start_servers(place)
             self._migrate()
