@@ -22,7 +22,6 @@ class EventBuffer:
         self._max_event_bytes = max_event_bytes
         self._pending = bytearray()
         self._oversized = False
-        self._gave_half_crlf = False
 
     @property
     def between_events(self) -> bool:
@@ -32,19 +31,16 @@ class EventBuffer:
     def feed(self, chunk: bytes) -> tuple[bytes, bytes]:
         """Return bytes to pass on unsearched, and after them the events that are complete now."""
         if not self._pending and chunk.endswith(b"\n\n") and not self._oversized:
-            self._gave_half_crlf = False
             return b"", chunk
-        unsearched = b""
-        if self._gave_half_crlf and chunk:
-            self._gave_half_crlf = False
-            if chunk.startswith(b"\n"):
-                unsearched, chunk = b"\n", chunk[1:]
         searched_bytes = max(0, len(self._pending) - _LOOK_BACK)
         self._pending += chunk
+        unsearched = b""
         if self._oversized:
-            unsearched += self._rest_of_oversized()
+            unsearched = self._rest_of_oversized()
             searched_bytes = 0
-        events = b"" if self._oversized else self._whole_events(searched_bytes)
+        if self._oversized:
+            return unsearched, b""
+        events = self._take(_end_of_last_event(self._pending, searched_bytes))
         if not events and len(self._pending) > self._max_event_bytes:
             self._oversized = True
             unsearched += self._rest_of_oversized()
@@ -53,11 +49,6 @@ class EventBuffer:
     def rest(self) -> bytes:
         """Return what has arrived of an event that never ended."""
         return self._take(len(self._pending))
-
-    def _whole_events(self, searched_bytes: int) -> bytes:
-        events = self._take(_end_of_last_event(self._pending, searched_bytes))
-        self._gave_half_crlf = events.endswith(b"\r")
-        return events
 
     def _rest_of_oversized(self) -> bytes:
         match = _BLANK_LINE.search(self._pending)
@@ -79,7 +70,9 @@ def _end_of_last_event(data: bytearray, start: int) -> int:
         return data.rfind(b"\n\n", start) + 2 if data.find(b"\n\n", start) >= 0 else 0
     end = 0
     for match in _BLANK_LINE.finditer(data, start):
-        end = match.end()
+        # Between CR LF and CR the LF may still come; where lines end with CR, it won't.
+        if match.end() < len(data) or match[0].endswith(b"\n") or match[0] == b"\r\r":
+            end = match.end()
     return end
 
 

@@ -15,6 +15,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 class _PromptDetails(msgspec.Struct):
     cached_tokens: _Count | None = None
+    cache_write_tokens: _Count | None = None
 
 
 class _Reported(msgspec.Struct):
@@ -30,8 +31,9 @@ _text = msgspec.json.Decoder(str)
 def read_usage(raw: bytes) -> UsageReading:
     """Read a `usage` member: JSON of any kind, `null` included.
 
-    Prompt tokens include cached ones, so those are taken out of the input. Completion tokens
-    include reasoning, which therefore has no class of its own here.
+    Prompt tokens include those read from a cache and those written to one, so both are taken out of
+    the input; writes count as the short-lived class, for which a price without one of its own has
+    that of input. Completion tokens include reasoning, which has no class of its own here.
     """
     if raw.strip() == b"null":
         return NO_USAGE
@@ -50,9 +52,12 @@ def _usage(raw: bytes) -> Usage | None:
     cached_tokens = (details.cached_tokens or 0) if details else 0
     if cached_tokens > prompt_tokens:
         return None
+    written_tokens = (details.cache_write_tokens or 0) if details else 0
+    written_tokens = min(written_tokens, prompt_tokens - cached_tokens)
     return Usage(
-        input=prompt_tokens - cached_tokens,
+        input=prompt_tokens - cached_tokens - written_tokens,
         cache_read=cached_tokens,
+        cache_write_5m=written_tokens,
         output=reported.completion_tokens or 0,
     )
 

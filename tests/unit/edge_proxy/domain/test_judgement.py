@@ -1,0 +1,146 @@
+"""Admission's decisions and the routes, put into what a client is told."""
+
+from decimal import Decimal
+
+import pytest
+
+from contracts.admission import Decision, LimitState, Policy, PreflightReply
+from contracts.usage import Price, UsdPerMillion
+from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
+from edge_proxy.domain.inference import Caller
+from edge_proxy.domain.judgement import legs, refusal, route_for
+from edge_proxy.domain.problems import BALANCE_NEGATIVE, CHECK_UNAVAILABLE, Problem
+from edge_proxy.domain.routes import Routes, Surroundings, parse
+
+ROUTES = parse(
+    """
+    [providers.a]
+    adapter = "openai"
+    base_url = "http://a"
+    [providers.b]
+    adapter = "openai"
+    base_url = "http://b"
+    [models.one]
+    deployments = [{ provider = "a", model = "x" }, { provider = "b", model = "y" }]
+    [models.two]
+    deployments = [{ provider = "a", model = "z" }]
+    """,
+    Surroundings(variables={}, read_secret=lambda _: ""),
+)
+LIMITS = LimitState(
+    limit_requests=60,
+    remaining_requests=0,
+    reset_requests_us=500_000,
+    limit_tokens=60_000,
+    remaining_tokens=59_000,
+    reset_tokens_us=1_000_000,
+)
+POLICY = Policy(tier_id="t", rpm=60, tpm=60_000)
+
+
+def price(price_id: str) -> Price:
+    dollar = Decimal(1)
+    classes = dict.fromkeys(UsdPerMillion.__struct_fields__, dollar)
+    return Price(
+        price_id=price_id,
+        provider="a",
+        model="x",
+        usd_per_million=UsdPerMillion(**classes),
+        effective_from_us=0,
+    )
+
+
+def caller(*models: str) -> Caller:
+    return Caller(team_id="t", key_id="k", allowed_models=models or None)
+
+
+@pytest.mark.parametrize(
+    ("model", "who", "status", "code"),
+    [
+        pytest.param("three", caller(), 404, "model_not_found", id="no such model"),
+        pytest.param("three", caller("one"), 404, "model_not_found", id="not found comes first"),
+        pytest.param("two", caller("one"), 403, "model_not_allowed", id="not this key"),
+    ],
+)
+def test_no_route(model: str, who: Caller, status: int, code: str) -> None:
+    problem = route_for(ROUTES, CHAT_COMPLETIONS, who, model)
+    assert isinstance(problem, Problem)
+    assert (problem.status, problem.code, problem.param) == (status, code, "model")
+
+
+@pytest.mark.parametrize("who", [caller(), caller("one")], ids=["any model", "this model"])
+def test_a_route(who: Caller) -> None:
+    route = route_for(ROUTES, CHAT_COMPLETIONS, who, "one")
+    assert not isinstance(route, Problem)
+    assert [(one.provider, one.model) for one in route.deployments] == [("a", "x"), ("b", "y")]
+
+
+def test_allowed() -> None:
+    reply = PreflightReply(decision=Decision.ALLOWED, policy=POLICY, prices=(price("p"),))
+    assert refusal(reply, "m") is None
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        PreflightReply(decision=Decision.ALLOWED, prices=(price("p"),)),
+        PreflightReply(decision=Decision.ALLOWED, policy=POLICY),
+        PreflightReply(decision=Decision.ALLOWED, policy=POLICY, prices=(None,)),
+    ],
+    ids=["no policy", "no prices", "no price"],
+)
+def test_allowed_without_what_it_is_charged_by(reply: PreflightReply) -> None:
+    assert refusal(reply, "m") == CHECK_UNAVAILABLE
+
+
+def test_not_priced() -> None:
+    problem = refusal(PreflightReply(decision=Decision.MODEL_NOT_PRICED), "m")
+    assert problem is not None
+    assert (problem.status, problem.code) == (400, "model_not_priced")
+
+
+def test_negative_balance() -> None:
+    reply = PreflightReply(decision=Decision.BALANCE_NEGATIVE, limits=LIMITS)
+    assert refusal(reply, "m") == BALANCE_NEGATIVE
+    assert BALANCE_NEGATIVE.status == 402
+    assert BALANCE_NEGATIVE.headers == {"x-should-retry": "false"}
+
+
+@pytest.mark.parametrize("reason", ["requests", "tokens"])
+def test_rate_limited(reason: str) -> None:
+    reply = PreflightReply(
+        decision=Decision.RATE_LIMITED, reason=reason, retry_after_us=1_000_001, limits=LIMITS
+    )
+    problem = refusal(reply, "m")
+    assert problem is not None
+    assert (problem.status, problem.message) == (429, "Team rate limit exceeded.")
+    assert problem.headers == {
+        "retry-after": "2",
+        "retry-after-ms": "1001",
+        "x-ratelimit-reason": reason,
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "500ms",
+        "x-ratelimit-limit-tokens": "60000",
+        "x-ratelimit-remaining-tokens": "59000",
+        "x-ratelimit-reset-tokens": "1s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("prices", "found"),
+    [
+        pytest.param((price("1"), price("2")), [("a", "1"), ("b", "2")], id="both"),
+        pytest.param((None, price("2")), [("b", "2")], id="only the second is priced"),
+        pytest.param((price("1"),), [("a", "1")], id="a reply that says less"),
+        pytest.param((), [], id="a reply that says nothing"),
+    ],
+)
+def test_legs(prices: tuple[Price | None, ...], found: list[tuple[str, str]]) -> None:
+    ways = legs(ROUTES.models["one"], CHAT_COMPLETIONS, prices)
+    assert [(leg.target.provider.name, leg.price.price_id) for leg in ways] == found
+
+
+def test_routes_of_this_table() -> None:
+    assert isinstance(ROUTES, Routes)
+    assert list(ROUTES.models) == ["one", "two"]

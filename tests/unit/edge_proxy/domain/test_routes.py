@@ -1,0 +1,129 @@
+"""The routes file: what it says, and errors that name their path."""
+
+import pytest
+
+from edge_proxy.domain.routes import Surroundings, parse
+from edge_proxy.errors import RoutesError
+
+PROVIDER = '[providers.p]\nadapter = "openai"\nbase_url = "http://p/v1"\n'
+MODEL = '[models.m]\ndeployments = [{ provider = "p", model = "x" }]\n'
+SECRET = "the-key-itself"
+
+
+def _read(name: str) -> str:
+    if name != "/run/key":
+        raise FileNotFoundError(name)
+    return f"{SECRET}\n"
+
+
+SURROUNDINGS = Surroundings(
+    variables={"HOST": "h:1", "KEY": SECRET, "EMPTY": "", "BAD": "a b"}, read_secret=_read
+)
+
+
+def test_what_it_says() -> None:
+    routes = parse(
+        """
+        [providers.p]
+        adapter = "openai"
+        base_url = "https://${HOST}/v1/"
+        api_key_env = "KEY"
+        supports_stream_usage = false
+        connect_s = 2
+        timeouts = { idle_s = 7, total_s = 70 }
+        [models."a/b"]
+        deployments = [
+            { provider = "p", model = "x", timeouts = { total_s = 80 } },
+            { provider = "p", model = "y" },
+        ]
+        """,
+        SURROUNDINGS,
+    )
+    first, second = routes.models["a/b"].targets
+    assert first.provider.base_url == "https://h:1/v1"
+    assert first.provider.api_key == SECRET
+    assert not first.provider.supports_stream_usage
+    assert first.provider.connect_s == 2
+    assert (first.model, first.timeouts.idle_s, first.timeouts.total_s) == ("x", 7, 80)
+    assert (second.model, second.timeouts.idle_s, second.timeouts.total_s) == ("y", 7, 70)
+    assert SECRET not in repr(routes)
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ('api_key_file = "/run/key"', SECRET),
+        ('api_key_env = "KEY"', SECRET),
+        ("", ""),
+    ],
+    ids=["file", "variable", "none"],
+)
+def test_keys(key: str, found: str) -> None:
+    assert parse(PROVIDER + key + "\n" + MODEL, SURROUNDINGS).providers["p"].api_key == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("[providers", "not TOML", id="not TOML"),
+        pytest.param(MODEL, "providers: Field required", id="no providers"),
+        pytest.param(PROVIDER + "colour = 1\n" + MODEL, "providers.p.colour", id="unknown key"),
+        pytest.param(PROVIDER + 'api_key = "x"\n' + MODEL, "providers.p.api_key", id="a key"),
+        pytest.param(PROVIDER + MODEL + "weight = 1\n", "models.m.weight", id="in a model"),
+        pytest.param(
+            PROVIDER + '[models.m]\ndeployments = [{ provider = "p", model = "x", x = 1 }]',
+            "models.m.deployments.0.x",
+            id="in a deployment",
+        ),
+        pytest.param(
+            PROVIDER + "timeouts = { idle = 1 }\n" + MODEL, "providers.p.timeouts.idle", id="deep"
+        ),
+        pytest.param(PROVIDER + "connect_s = 0\n" + MODEL, "providers.p.connect_s", id="zero"),
+        pytest.param(PROVIDER + 'connect_s = "1"\n' + MODEL, "providers.p.connect_s", id="a text"),
+        pytest.param(
+            PROVIDER + "[models.m]\ndeployments = []\n", "models.m.deployments", id="no deployment"
+        ),
+        pytest.param(
+            PROVIDER + '[models.m]\ndeployments = [{ provider = "q", model = "x" }]',
+            "models.m.deployments.0.provider: there is no provider 'q'",
+            id="no such provider",
+        ),
+        pytest.param(
+            PROVIDER.replace("openai", "smoke") + MODEL, "providers.p.adapter", id="no adapter"
+        ),
+        pytest.param(
+            PROVIDER.replace("http://p", "${NOWHERE}") + MODEL,
+            "providers.p.base_url: the variable NOWHERE is not set",
+            id="no such variable",
+        ),
+        pytest.param(
+            PROVIDER + 'api_key_env = "EMPTY"\n' + MODEL,
+            "providers.p.api_key_env: the variable EMPTY is not set",
+            id="an empty variable",
+        ),
+        pytest.param(
+            PROVIDER + 'api_key_env = "BAD"\n' + MODEL, "providers.p: the API key", id="a bad key"
+        ),
+        pytest.param(
+            PROVIDER + 'api_key_file = "/nowhere"\n' + MODEL,
+            "providers.p.api_key_file: FileNotFoundError",
+            id="no such file",
+        ),
+        pytest.param(
+            PROVIDER + 'api_key_file = "/run/key"\napi_key_env = "KEY"\n' + MODEL,
+            "providers.p: api_key_env and api_key_file",
+            id="two keys",
+        ),
+        *(
+            pytest.param(
+                PROVIDER.replace("http://p/v1", address) + MODEL, "providers.p.base_url", id=address
+            )
+            for address in ("ftp://p", "p:80", "http://", "http://p?x=1")
+        ),
+    ],
+)
+def test_wrong(text: str, said: str) -> None:
+    with pytest.raises(RoutesError) as caught:
+        parse(text, SURROUNDINGS)
+    assert said in str(caught.value)
+    assert SECRET not in str(caught.value)
