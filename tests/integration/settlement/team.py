@@ -94,6 +94,7 @@ class Share:
             subjects=(INFERENCE_RECORDED.subject_for(team.team_id),),
             **consumer,
         )
+        self.stream = RecordStream(client, self.durable.name)
         self.backlog = Backlog()
         self._client = client
         self._settings = settings
@@ -107,8 +108,7 @@ class Share:
 
     async def is_done(self) -> bool:
         """Return whether every message of the share is acknowledged or given up."""
-        stream = RecordStream(self._client)
-        return (await stream.progress(self.durable.stream, self.durable.name)).is_done
+        return (await self.stream.progress()).is_done
 
     async def redelivered(self) -> int:
         """Return how many of the messages in hand were delivered more than once."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from integration.desk import Desk
 from integration.settlement.books import Books
+from integration.settlement.cache import CachedTeam
 from integration.settlement.conftest import OpenTeam
 from integration.settlement.team import CallingTeam
 from integration.tables.rows import new_name
@@ -17,7 +18,6 @@ from contracts.usage import Usage
 from kit.ids import new_id
 from kit.money import NANO_USD_PER_USD
 from redis_scripts import SettledBalance
-from redis_scripts.keys import team_keys
 from settlement.domain.classification import classify
 from settlement.handlers.backlog import Backlog
 from settlement.handlers.settle import Settle
@@ -180,21 +180,13 @@ async def test_a_broken_account_stops_no_other(
     await books.assert_they_add_up(broken.team_id)
 
 
-async def _cached(operator: Redis, team_id: str) -> tuple[int, int]:
-    keys = team_keys(team_id)
-    balance, version = await operator.mget(keys.balance, keys.balance_version)
-    assert balance is not None
-    assert version is not None
-    return int(balance), int(version)
-
-
 async def test_the_cached_balance_follows(
     team: CallingTeam, records: RecordStore, settle: Settle, operator: Redis, books: Books
 ) -> None:
     await _store(records, team.record(), team.record(usage=Usage(input=1)))
     await settle.once_around(NEVER)
-    assert await _cached(operator, team.team_id) == (9_998_999_000, 2)
-    assert 3_600_000 <= await operator.pttl(team_keys(team.team_id).balance) <= 3_780_000
+    assert await CachedTeam(operator, team.team_id).read() == (9_998_999_000, 2)
+    assert 3_590_000 <= await CachedTeam(operator, team.team_id).life_ms() <= 3_780_000
 
 
 async def test_a_balance_below_a_nano_usd_is_rounded_down(
@@ -203,7 +195,7 @@ async def test_a_balance_below_a_nano_usd_is_rounded_down(
     price_id = await desk.add_price(new_name("model"), input="0.000001")
     await _store(records, team.record(price_id=price_id, usage=Usage(input=1)))
     await settle.once_around(NEVER)
-    assert await _cached(operator, team.team_id) == (10 * NANO_USD_PER_USD - 1, 2)
+    assert await CachedTeam(operator, team.team_id).read() == (10 * NANO_USD_PER_USD - 1, 2)
 
 
 async def test_a_late_refresh_does_not_undo_a_newer_balance(
@@ -216,7 +208,7 @@ async def test_a_late_refresh_does_not_undo_a_newer_balance(
     await balances.refresh(team.team_id, SettledBalance(77, 9))
     await _store(records, team.record())
     await settle.once_around(NEVER)
-    assert await _cached(operator, team.team_id) == (77, 9)
+    assert await CachedTeam(operator, team.team_id).read() == (77, 9)
 
 
 async def test_while_more_waits_the_rough_debits_are_not_handed_back(
@@ -233,7 +225,7 @@ async def test_while_more_waits_the_rough_debits_are_not_handed_back(
     settle = Settle(records, accounts, balances, Backlog(), small)
     seen = []
     while await settle.once_around(NEVER):
-        seen.append(await _cached(operator, team.team_id))
+        seen.append(await CachedTeam(operator, team.team_id).read())
     # Three of seven, six of seven: not told; then all of them.
     assert seen == [(rough, 1), (rough, 1), (rough, 4)]
 
@@ -252,11 +244,11 @@ async def test_while_the_stream_holds_much_more_nothing_is_refreshed(
     settle = Settle(records, accounts, balances, backlog, settings)
     await _store(records, team.record())
     await settle.once_around(NEVER)
-    assert await _cached(operator, team.team_id) == (5, 1)
+    assert await CachedTeam(operator, team.team_id).read() == (5, 1)
     backlog.unread = 0
     await _store(records, team.record())
     await settle.once_around(NEVER)
-    assert await _cached(operator, team.team_id) == (9_998_000_000, 3)
+    assert await CachedTeam(operator, team.team_id).read() == (9_998_000_000, 3)
 
 
 async def test_many_teams_with_many_records_are_all_settled(

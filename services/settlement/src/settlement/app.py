@@ -21,7 +21,7 @@ from redis_scripts import RedisScripts
 from settlement.handlers import given_up
 from settlement.handlers.backlog import Backlog
 from settlement.handlers.consume import Consume, durable
-from settlement.handlers.dead_letters import DeadLetters
+from settlement.handlers.dead_letters import CONSUMER, DeadLetters
 from settlement.handlers.given_up import GivenUp
 from settlement.handlers.measure import Measure
 from settlement.handlers.pace import every
@@ -86,7 +86,8 @@ async def _loops(
     """Return what runs until the service closes; the last is told to stop first."""
     clock, backlog = SystemClock(), Backlog()
     records, accounts = RecordStore(engine), AccountStore(engine, PriceBook())
-    stream, dead_letters = RecordStream(client), DeadLetters(Publisher(client), clock)
+    stream = RecordStream(client, CONSUMER)
+    dead_letters = DeadLetters(Publisher(client), clock)
     record_puller = Puller(client, durable(settings))
     advisory_puller = Puller(client, given_up.DURABLE)
     await record_puller.open()

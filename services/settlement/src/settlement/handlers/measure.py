@@ -4,9 +4,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from contracts.inference import INFERENCE_RECORDS
 from kit.clock import Clock
-from settlement.handlers.dead_letters import CONSUMER
 from settlement.handlers.metrics import LAG_S, NEGATIVE_BALANCES, STREAM_BYTES, UNSETTLED
 from settlement.store.measures import waiting
 from settlement.store.record_stream import Progress, RecordStream
@@ -30,7 +28,7 @@ class Measure:
         """
         extent = await self._stream.extent()
         STREAM_BYTES.set(extent.bytes)
-        progress = await self._stream.progress(INFERENCE_RECORDS.name, CONSUMER)
+        progress = await self._stream.progress()
         UNSETTLED.labels("stream").set(progress.unread + progress.unacknowledged)
         unread_since = await self._unread_since(progress)
         self._show_lag(unread_since)

@@ -5,11 +5,9 @@ Without traffic no settlement comes by that could mend a cached balance; see dom
 
 from dataclasses import dataclass
 
-from contracts.inference import INFERENCE_RECORDS
 from kit import log
 from redis_scripts import BalanceRefresh, BalanceRepair, SettledBalance
 from settlement.domain.reconciling import AccountState, CachedBalance, Step, next_step
-from settlement.handlers.dead_letters import CONSUMER
 from settlement.handlers.metrics import DRIFT, REPAIRS
 from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
@@ -46,7 +44,7 @@ class Reconcile:
         """
         # The extent first: what is published in between must not count as consumed.
         last = (await self._stream.extent()).last
-        progress = await self._stream.progress(INFERENCE_RECORDS.name, CONSUMER)
+        progress = await self._stream.progress()
         consumed_through = last if progress.is_done else progress.floor
         sightings: dict[str, _Sighting] = {}
         async for chunk in self._balances.all():

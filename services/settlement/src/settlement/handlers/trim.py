@@ -7,11 +7,9 @@ window, what that moment lacks can be replayed from the stream.
 from datetime import UTC, datetime, timedelta
 
 from contracts.dead import DEAD_LETTERS
-from contracts.inference import INFERENCE_RECORDS
 from kit import log
 from kit.clock import Clock
 from settlement.domain.trimming import first_to_keep
-from settlement.handlers.dead_letters import CONSUMER
 from settlement.handlers.given_up import GIVEN_UP_CONSUMER
 from settlement.handlers.metrics import TRIMMED
 from settlement.store.record_stream import RecordStream
@@ -41,11 +39,11 @@ class Trim:
             SettlementError: a store didn't answer; nothing wrong was removed.
 
         """
-        given_up = await self._stream.progress(DEAD_LETTERS.name, GIVEN_UP_CONSUMER)
+        given_up = await self._stream.progress_of(DEAD_LETTERS.name, GIVEN_UP_CONSUMER)
         if not given_up.is_done:
             return  # the stream has the only copy of a message that is to become a dead letter
         extent = await self._stream.extent()
-        progress = await self._stream.progress(INFERENCE_RECORDS.name, CONSUMER)
+        progress = await self._stream.progress()
         # The database's clock stands in the rows; the clocks differ by far less than a window.
         now = datetime.fromtimestamp(self._clock.now_us() / 1_000_000, UTC)
         keep = await self._first_to_keep(

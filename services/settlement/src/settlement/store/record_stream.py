@@ -51,10 +51,14 @@ class StreamMessage:
 
 
 class RecordStream:
-    """The stream `INFERENCE_RECORDS`. Every method raises StreamUnavailableError for no answer."""
+    """The stream `INFERENCE_RECORDS` and the consumer that settles it.
 
-    def __init__(self, client: Client) -> None:
+    Every method raises StreamUnavailableError for no answer.
+    """
+
+    def __init__(self, client: Client, consumer: str) -> None:
         self._jetstream = client.jetstream(timeout=_TIMEOUT_S)
+        self._consumer = consumer
 
     async def extent(self) -> Extent:
         """Return what the stream holds now."""
@@ -62,7 +66,11 @@ class RecordStream:
             state = (await self._jetstream.stream_info(_STREAM)).state
         return Extent(state.first_seq, state.last_seq, state.bytes)
 
-    async def progress(self, stream: str, consumer: str) -> Progress:
+    async def progress(self) -> Progress:
+        """Return how far consuming the records is."""
+        return await self.progress_of(_STREAM, self._consumer)
+
+    async def progress_of(self, stream: str, consumer: str) -> Progress:
         """Return how far a consumer of any stream is."""
         with _named_failures():
             info = await self._jetstream.consumer_info(stream, consumer)
