@@ -62,3 +62,11 @@ def own_servers() -> Iterator[Stack]:
     with _stack("own") as stack:
         stack.up(services=())
         yield stack
+
+
+@pytest.fixture(scope="module")
+def module_servers() -> Iterator[Stack]:
+    """A stack of this module alone with only its servers; each test leaves them as it met them."""
+    with _stack("module") as stack:
+        stack.up(services=())
+        yield stack

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from quotagate.stack import Servers
+from quotagate.stack import Servers, Stack
 from quotagate.stack.ports import HOST, PortPolicy, choose
 
 _START_S = 30
@@ -31,6 +31,15 @@ def environment(servers: Servers, service: str) -> dict[str, str]:
     if role in servers.database_urls:
         variables["QUOTAGATE_DATABASE_URL"] = servers.database_urls[role]
     return variables
+
+
+def mend(stack: Stack) -> None:
+    """Bring back what a failed test left frozen or stopped."""
+    for status in stack.status():
+        if status.is_wanted:
+            stack.signal(status.name, "CONT")
+        else:
+            stack.start(status.name)
 
 
 class ServiceProcess:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from integration.admission.conftest import PATIENT
 from integration.admission.edge import Edge
 from integration.bus import TIMEOUT_S, bus_of, refused_with
 from integration.desk import Desk
 from integration.redis_scripts.team import Team
-from integration.services import ServiceProcess
+from integration.services import ServiceProcess, mend
+from integration.tables.rows import new_name
 from redis.asyncio import Redis
 
 from contracts.admission import Decision
@@ -20,7 +22,7 @@ from contracts.usage import Usage
 from kit.bus.errors import BusError, NoResponderError
 from quotagate.stack import Stack
 
-MODEL = "model"
+HOUR_US = 3_600_000_000
 AN_HOUR = {"QUOTAGATE_REFRESH_INTERVAL_S": "3600"}
 """So that nothing but an event, or its absence, causes a load."""
 SLOWER_THAN_ANY_TEST = {"QUOTAGATE_REDIS_TIMEOUT_MS": "600000"}
@@ -28,7 +30,7 @@ SLOWER_THAN_ANY_TEST = {"QUOTAGATE_REDIS_TIMEOUT_MS": "600000"}
 
 @dataclass(frozen=True)
 class World:
-    """Servers of this test alone, two services that aren't started yet, and one priced model."""
+    """Servers of this module alone, two services that aren't started yet, and one priced model."""
 
     stack: Stack
     desk: Desk
@@ -39,17 +41,21 @@ class World:
 
 
 @pytest.fixture
-async def world(own_servers: Stack, tmp_path: Path) -> AsyncIterator[World]:
-    servers = own_servers.servers
+async def world(module_servers: Stack, tmp_path: Path) -> AsyncIterator[World]:
+    servers = module_servers.servers
     desk = Desk(servers)
     redis: Redis = Redis.from_url(servers.redis_url)
-    await desk.add_price(MODEL)
+    model = new_name("model")
+    await desk.add_price(model)
     admission = ServiceProcess(servers, "admission", tmp_path, AN_HOUR | SLOWER_THAN_ANY_TEST)
-    tier_cache = ServiceProcess(servers, "tier-cache", tmp_path)
+    tier_cache = ServiceProcess(servers, "tier-cache", tmp_path, PATIENT)
     async with bus_of(servers, "edge-proxy") as bus:
-        yield World(own_servers, desk, redis, admission, tier_cache, Edge(bus, MODEL))
+        yield World(module_servers, desk, redis, admission, tier_cache, Edge(bus, model))
     await admission.stop()
     await tier_cache.stop()
+    await asyncio.to_thread(mend, module_servers)
+    await redis.config_set("maxmemory-policy", "noeviction")
+    await redis.config_set("maxmemory", 0)
     await redis.aclose()
     await desk.close()
 
@@ -173,3 +179,24 @@ async def test_a_full_redis_is_an_error_and_moves_nothing(world: World) -> None:
     assert await team.snapshot() == before
     await world.redis.config_set("maxmemory", 0)
     assert (await world.edge.preflight(team.team_id)).decision is Decision.ALLOWED
+
+
+async def test_debts_that_only_a_stepped_clock_explains_are_cut_and_counted(world: World) -> None:
+    await world.tier_cache.start_ready()
+    await world.admission.start_ready()
+    tier_id = await world.desk.open_tier(rpm=60, tpm=60_000)
+    team = Team(await world.desk.open_team(tier_id), world.redis)
+    year_ahead_us = await team.now_us() + 365 * 24 * HOUR_US
+    await team.put(request_tat_us=year_ahead_us, token_tat_us=year_ahead_us, tier=tier_id)
+    assert (await world.edge.preflight(team.team_id)).decision is Decision.RATE_LIMITED
+    now_us = await team.now_us()
+    request_tat_us = await team.tat_us(team.keys.request_tat)
+    token_tat_us = await team.tat_us(team.keys.token_tat)
+    assert request_tat_us is not None
+    assert token_tat_us is not None
+    assert 0 < request_tat_us - now_us <= HOUR_US
+    # The longest debt of a hundred million tokens, a millisecond each.
+    assert HOUR_US < token_tat_us - now_us <= 100_000_000_000
+    for limit in ("requests", "tokens"):
+        sample = f'quotagate_admission_capped_tats_total{{limit="{limit}"}}'
+        assert await world.admission.metric(sample) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from integration.bus import TIMEOUT_S, Bus, bus_of, refused_with
 from integration.desk import Desk
-from integration.services import ServiceProcess
+from integration.services import ServiceProcess, mend
 from redis.asyncio import Redis
 
 from contracts.cache import (
@@ -28,18 +28,23 @@ from quotagate.stack import Servers, Stack
 from redis_scripts.keys import team_keys
 
 
+# A busy machine is no failure, and yet a frozen store is noticed soon.
+PATIENT = {"QUOTAGATE_REDIS_TIMEOUT_MS": "1000"}
+
+
 @pytest.fixture
-async def own_desk(own_servers: Stack) -> AsyncIterator[Desk]:
-    desk = Desk(own_servers.servers)
+async def own_desk(module_servers: Stack) -> AsyncIterator[Desk]:
+    desk = Desk(module_servers.servers)
     yield desk
     await desk.close()
 
 
 @pytest.fixture
-async def process(own_servers: Stack, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
-    process = ServiceProcess(own_servers.servers, "tier-cache", tmp_path)
+async def process(module_servers: Stack, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
+    process = ServiceProcess(module_servers.servers, "tier-cache", tmp_path, PATIENT)
     yield process
     await process.stop()
+    await asyncio.to_thread(mend, module_servers)
 
 
 async def _evicted(operator: Redis, team_id: str) -> None:
@@ -54,7 +59,7 @@ async def _evicted(operator: Redis, team_id: str) -> None:
 async def test_it_boots_serves_and_leaves(
     servers: Servers, desk: Desk, admission: Bus, operator: Redis, tmp_path: Path
 ) -> None:
-    process = ServiceProcess(servers, "tier-cache", tmp_path)
+    process = ServiceProcess(servers, "tier-cache", tmp_path, PATIENT)
     try:
         await process.start_ready()
         tier_id = await desk.open_tier()
@@ -75,14 +80,14 @@ async def test_it_boots_serves_and_leaves(
 
 
 async def test_without_postgres_changes_still_reach_redis(
-    own_servers: Stack, own_desk: Desk, process: ServiceProcess
+    module_servers: Stack, own_desk: Desk, process: ServiceProcess
 ) -> None:
     """It even boots without Postgres; only what must be read has to wait for it."""
-    servers = own_servers.servers
+    servers = module_servers.servers
     team_id, key_id = await own_desk.open_team(), "key"
     operator: Redis = Redis.from_url(servers.redis_url)
     await operator.set(team_keys(team_id).tier, "old")
-    await asyncio.to_thread(own_servers.stop, "postgres")
+    await asyncio.to_thread(module_servers.stop, "postgres")
 
     await process.start()
     assert set(await process.becomes_unready("postgres")) == {"postgres"}
@@ -93,7 +98,7 @@ async def test_without_postgres_changes_still_reach_redis(
         await desk.announce(TIER_CHANGED, team_id, changed)
         await _evicted(operator, team_id)
 
-        await asyncio.to_thread(own_servers.start, "postgres")
+        await asyncio.to_thread(module_servers.start, "postgres")
         await process.becomes_ready()
         assert (await edge.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id))).key is None
     await operator.aclose()
@@ -108,32 +113,34 @@ def _signal_postgres(stack: Stack, number: signal.Signals) -> None:
 
 
 async def test_frozen_postgres_is_an_error_in_time_and_heals(
-    own_servers: Stack, own_desk: Desk, process: ServiceProcess
+    module_servers: Stack, own_desk: Desk, process: ServiceProcess
 ) -> None:
     team_id = await own_desk.open_team()
     await process.start_ready()
     request = TierResolveRequest(team_id=team_id)
-    async with bus_of(own_servers.servers, "admission") as admission:
+    async with bus_of(module_servers.servers, "admission") as admission:
         await admission.ask(TIER_RESOLVE, request)
-        _signal_postgres(own_servers, signal.SIGSTOP)
-        await process.becomes_unready("postgres")
-        with refused_with(ErrorCode.STORE_UNAVAILABLE):
-            await admission.ask(TIER_RESOLVE, request)
-        _signal_postgres(own_servers, signal.SIGCONT)
+        _signal_postgres(module_servers, signal.SIGSTOP)
+        try:
+            await process.becomes_unready("postgres")
+            with refused_with(ErrorCode.STORE_UNAVAILABLE):
+                await admission.ask(TIER_RESOLVE, request)
+        finally:
+            _signal_postgres(module_servers, signal.SIGCONT)
         await process.becomes_ready()
         assert (await admission.ask(TIER_RESOLVE, request)).found
 
 
 async def test_frozen_redis_is_an_error_in_time_and_events_wait_for_it(
-    own_servers: Stack, own_desk: Desk, process: ServiceProcess
+    module_servers: Stack, own_desk: Desk, process: ServiceProcess
 ) -> None:
-    servers = own_servers.servers
+    servers = module_servers.servers
     team_id = await own_desk.open_team()
     operator: Redis = Redis.from_url(servers.redis_url)
     await operator.set(team_keys(team_id).tier, "old")
     await process.start_ready()
     async with bus_of(servers, "admission") as admission, bus_of(servers, "control-plane") as desk:
-        own_servers.signal("valkey", "STOP")
+        module_servers.signal("valkey", "STOP")
         await process.becomes_unready("redis")
         with refused_with(ErrorCode.STORE_UNAVAILABLE):
             await admission.ask(TIER_RESOLVE, TierResolveRequest(team_id=team_id))
@@ -143,7 +150,7 @@ async def test_frozen_redis_is_an_error_in_time_and_events_wait_for_it(
             'quotagate_tier_cache_changes_total{kind="tier",result="failed"}'
         )
 
-        own_servers.signal("valkey", "CONT")
+        module_servers.signal("valkey", "CONT")
         await _evicted(operator, team_id)
         await process.becomes_ready()
         assert (await admission.ask(TIER_RESOLVE, TierResolveRequest(team_id=team_id))).found
