@@ -4,7 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
@@ -14,6 +14,8 @@ from control_plane.domain import balances
 from control_plane.domain.changes import change
 from control_plane.domain.errors import UnavailableError
 from control_plane.domain.instants import unix_us
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, Id, PositiveUsd, Sentence, SignedUsd, Told, Usd
 from control_plane.handlers.openapi import EVENT_ID, conflict, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
@@ -30,11 +32,7 @@ router = APIRouter(prefix="/admin/v1/teams/{team_id}", tags=["accounts"])
 class NewCredit(Asked):
     """Money that was paid in."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"amount": "10.00", "reason": "Invoice paid", "reference": "INV-2031"}]
-        }
-    )
+    model_config = shown(examples.NEW_CREDIT)
 
     amount: PositiveUsd
     reason: Sentence = Field(description="For people; kept as the entry's note.")
@@ -44,9 +42,7 @@ class NewCredit(Asked):
 class NewAdjustment(Asked):
     """A correction of the balance, upwards or downwards."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"amount": "-2.50", "reason": "Credited twice"}]}
-    )
+    model_config = shown(examples.NEW_ADJUSTMENT)
 
     amount: SignedUsd = Field(description="Above zero raises the balance, below lowers it.")
     reason: Sentence = Field(description="For people; kept as the entry's note.")
@@ -55,6 +51,8 @@ class NewAdjustment(Asked):
 
 class LedgerEntry(Told):
     """One append-only credit or debit."""
+
+    model_config = shown(examples.LEDGER_ENTRY)
 
     entry_id: int
     team_id: str
@@ -71,6 +69,8 @@ class LedgerEntry(Told):
 class PostedEntry(LedgerEntry):
     """An entry that was just written."""
 
+    model_config = shown(examples.POSTED_ENTRY)
+
     event_id: str | None = EVENT_ID
 
 
@@ -83,6 +83,8 @@ class CachedBalance(Told):
 
 class Account(Told):
     """A team's account."""
+
+    model_config = shown(examples.ACCOUNT)
 
     team_id: str
     balance: Usd = Field(description="The settled balance.")

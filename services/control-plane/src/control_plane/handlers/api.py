@@ -27,6 +27,7 @@ def api(services: Services) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,  # a redirect would be built from the Host header
         responses=openapi.EVERYWHERE | openapi.WITH_BODY,
+        generate_unique_id_function=lambda route: route.name,
     )
     application.state.services = services
     for resource in _ROUTERS:

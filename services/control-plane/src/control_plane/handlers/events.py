@@ -9,6 +9,8 @@ from pydantic import Field
 
 from control_plane import store
 from control_plane.domain.errors import NotFoundError
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Id, Told
 from control_plane.handlers.openapi import not_found
 from control_plane.handlers.pages import Listing, Page, PageAsked
@@ -20,6 +22,8 @@ router = APIRouter(prefix="/admin/v1", tags=["events"])
 
 class ChangeEvent(Told):
     """One change event."""
+
+    model_config = shown(examples.EVENT)
 
     event_id: str = Field(description="Also its `Nats-Msg-Id`.")
     subject: str

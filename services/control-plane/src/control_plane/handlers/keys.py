@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
@@ -14,6 +14,8 @@ from control_plane import store
 from control_plane.domain.changes import change
 from control_plane.domain.errors import InvalidError
 from control_plane.domain.instants import unix_us
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, AskedInstant, Id, Model, Name, Told
 from control_plane.handlers.openapi import EVENT_ID, conflict, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
@@ -30,17 +32,7 @@ router = APIRouter(prefix="/admin/v1", tags=["keys"])
 class NewKey(Asked):
     """A key to create."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "batch jobs",
-                    "expires_at": "2030-01-31T12:00:00Z",
-                    "allowed_models": ["gpt-4o-mini"],
-                }
-            ]
-        }
-    )
+    model_config = shown(examples.NEW_KEY)
 
     name: Name = Field(default="unnamed", description="For people.")
     expires_at: AskedInstant | None = Field(
@@ -54,6 +46,8 @@ class NewKey(Asked):
 class Key(Told):
     """A key without its secret, which nobody has but its holder."""
 
+    model_config = shown(examples.KEY)
+
     key_id: str = Field(description="The public part, which names the key.")
     team_id: str
     name: str
@@ -66,6 +60,8 @@ class Key(Told):
 class CreatedKey(Key):
     """A key with its text, at the only moment it can be told."""
 
+    model_config = shown(examples.CREATED_KEY)
+
     key: str | None = Field(
         description="What the holder sends. Shown this once; null when an idempotency key repeats"
         " the request."
@@ -74,6 +70,8 @@ class CreatedKey(Key):
 
 class RevokedKey(Key):
     """A key that isn't accepted any more."""
+
+    model_config = shown(examples.REVOKED_KEY)
 
     event_id: str | None = EVENT_ID
 

@@ -4,6 +4,8 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from control_plane import store
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Id, Told
 from control_plane.handlers.openapi import not_found
 from control_plane.handlers.services import Known
@@ -24,6 +26,8 @@ class LimitState(Told):
 
 class Limits(Told):
     """A team's live limits. Times are unix microseconds of the Redis clock."""
+
+    model_config = shown(examples.LIMITS)
 
     team_id: str
     now_us: int

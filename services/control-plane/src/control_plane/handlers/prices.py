@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
@@ -14,6 +14,8 @@ from control_plane import store
 from control_plane.domain import prices
 from control_plane.domain.changes import change
 from control_plane.domain.instants import unix_us
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import (
     Asked,
     AskedInstant,
@@ -51,17 +53,7 @@ class NewUsdPerMillion(Asked):
 class NewPrice(Asked):
     """A price to add."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "provider": "openai",
-                    "model": "gpt-4o-mini",
-                    "usd_per_million": {"input": "0.15", "cache_read": "0.075", "output": "0.60"},
-                }
-            ]
-        }
-    )
+    model_config = shown(examples.NEW_PRICE)
 
     provider: Provider = Field(description="The provider's name in the routes.")
     model: Model = Field(description="The provider's own name of the model.")
@@ -85,6 +77,8 @@ class UsdPerMillion(Told):
 class Price(Told):
     """One version of a price."""
 
+    model_config = shown(examples.PRICE)
+
     price_id: uuid.UUID
     provider: str
     model: str
@@ -95,6 +89,8 @@ class Price(Told):
 
 class AddedPrice(Price):
     """A price that was added."""
+
+    model_config = shown(examples.ADDED_PRICE)
 
     event_id: str | None = EVENT_ID
 

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from control_plane import store
 from control_plane.domain.errors import NotFoundError
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Id, Told, Usd
 from control_plane.handlers.openapi import not_found
 from control_plane.handlers.pages import Listing, Page, PageAsked
@@ -48,6 +50,8 @@ class Charge(Told):
 class Record(Told):
     """One attempt."""
 
+    model_config = shown(examples.RECORD)
+
     record_id: int
     inference_id: str
     attempt_no: int
@@ -81,6 +85,8 @@ class Record(Told):
 
 class Inference(Told):
     """All attempts of one inference."""
+
+    model_config = shown(examples.INFERENCE)
 
     inference_id: str
     team_id: str

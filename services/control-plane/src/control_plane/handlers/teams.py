@@ -4,7 +4,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
@@ -12,6 +12,8 @@ from contracts.control import TIER_CHANGED, TierChanged
 from control_plane import store
 from control_plane.domain.changes import change
 from control_plane.domain.instants import unix_us
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, Id, Name, Told
 from control_plane.handlers.openapi import EVENT_ID, conflict, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
@@ -27,9 +29,7 @@ router = APIRouter(prefix="/admin/v1", tags=["teams"])
 class NewTeam(Asked):
     """A team to create; its account opens with it, empty."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"team_id": "demo", "name": "Demo", "tier_id": "tier_1"}]}
-    )
+    model_config = shown(examples.NEW_TEAM)
 
     team_id: Id = Field(
         default_factory=new_id, description="Chosen for you when absent. It can't be changed."
@@ -41,13 +41,15 @@ class NewTeam(Asked):
 class TierChoice(Asked):
     """The tier a team shall have."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"tier_id": "tier_2"}]})
+    model_config = shown({"tier_id": "tier_2"})
 
     tier_id: Id = Field(examples=["tier_2"])
 
 
 class Team(Told):
     """A team."""
+
+    model_config = shown(examples.TEAM)
 
     team_id: str
     name: str
@@ -58,6 +60,8 @@ class Team(Told):
 
 class ChangedTeam(Team):
     """A team after its tier was set."""
+
+    model_config = shown(examples.CHANGED_TEAM)
 
     event_id: str | None = EVENT_ID
 

@@ -4,7 +4,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from fastapi import APIRouter
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
@@ -13,6 +13,8 @@ from control_plane import store
 from control_plane.domain import tiers
 from control_plane.domain.changes import change
 from control_plane.domain.instants import unix_us
+from control_plane.handlers import examples
+from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, Id, Told
 from control_plane.handlers.openapi import EVENT_ID, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
@@ -28,7 +30,7 @@ router = APIRouter(prefix="/admin/v1", tags=["tiers"])
 class TierNumbers(Asked):
     """The numbers of a tier."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"rpm": 20, "tpm": 100_000}]})
+    model_config = shown(examples.TIER_NUMBERS)
 
     rpm: int = Field(strict=True, ge=1, le=tiers.MAX_RPM, description="Requests per minute.")
     tpm: int = Field(
@@ -55,6 +57,8 @@ class TierNumbers(Asked):
 class Tier(Told):
     """A tier."""
 
+    model_config = shown(examples.TIER)
+
     tier_id: str
     rpm: int
     tpm: int
@@ -67,6 +71,8 @@ class Tier(Told):
 
 class WrittenTier(Tier):
     """A tier after it was written."""
+
+    model_config = shown(examples.WRITTEN_TIER)
 
     event_id: str | None = EVENT_ID
 

@@ -93,8 +93,9 @@ def _creation(
     idempotency_key: Annotated[
         str | None,
         Header(
+            alias="Idempotency-Key",
             description="Makes a repeat of this request, with the same body, return the answer of"
-            f" the first one, marked by the header `{REPLAY_HEADER}`."
+            f" the first one, marked by the header `{REPLAY_HEADER}`.",
         ),
     ] = None,
 ) -> Writes:

@@ -1,0 +1,163 @@
+"""Examples for OpenAPI: one team's first day, the same ids throughout."""
+
+from typing import Any
+
+from pydantic import ConfigDict
+
+Json = dict[str, Any]
+
+_EVENT_ID = "0199c1f0-5b7a-7d39-9a2e-0c9d8a1f4e21"
+_PRICE_ID = "5f0e8d5c-7f0a-4b1e-9c2d-3a4b5c6d7e8f"
+_INFERENCE_ID = "0199c1f2-88aa-7c01-b3f4-6d5e4c3b2a19"
+_MORNING = "2030-01-31T08:00:00.000000Z"
+_NOON = "2030-01-31T12:00:00.000000Z"
+
+NEW_TEAM: Json = {"team_id": "demo", "name": "Demo", "tier_id": "tier_1"}
+TEAM: Json = NEW_TEAM | {"tier_version": 1, "created_at": _MORNING}
+CHANGED_TEAM: Json = TEAM | {"tier_id": "tier_2", "tier_version": 2, "event_id": _EVENT_ID}
+
+NEW_KEY: Json = {"name": "batch jobs", "allowed_models": ["gpt-4o-mini"], "expires_at": _NOON}
+KEY: Json = NEW_KEY | {
+    "key_id": "zJ8pQ2wXr4TnB6vK",
+    "team_id": "demo",
+    "created_at": _MORNING,
+    "revoked_at": None,
+}
+CREATED_KEY: Json = KEY | {"key": "qg_zJ8pQ2wXr4TnB6vK_<the secret and its checksum>"}
+REVOKED_KEY: Json = KEY | {"revoked_at": _NOON, "event_id": _EVENT_ID}
+
+TIER_NUMBERS: Json = {"rpm": 20, "tpm": 100_000, "request_burst": 0, "token_burst": 0}
+TIER: Json = TIER_NUMBERS | {
+    "tier_id": "tier_1",
+    "version": 1,
+    "created_at": _MORNING,
+    "updated_at": _MORNING,
+}
+WRITTEN_TIER: Json = TIER | {"event_id": _EVENT_ID}
+
+NEW_CREDIT: Json = {"amount": "10.00", "reason": "Invoice paid", "reference": "INV-2031"}
+NEW_ADJUSTMENT: Json = {"amount": "-2.50", "reason": "Credited twice"}
+LEDGER_ENTRY: Json = {
+    "entry_id": 1,
+    "team_id": "demo",
+    "direction": "CREDIT",
+    "reason": "CREDIT",
+    "amount": "10",
+    "balance_after": "10",
+    "account_version": 1,
+    "reference": "INV-2031",
+    "note": "Invoice paid",
+    "created_at": _MORNING,
+}
+POSTED_ENTRY: Json = LEDGER_ENTRY | {"event_id": _EVENT_ID}
+ACCOUNT: Json = {
+    "team_id": "demo",
+    "balance": "9.999901",
+    "version": 2,
+    "cached": {"balance": "9.999901", "version": 2},
+    "cached_note": None,
+}
+
+NEW_PRICE: Json = {
+    "provider": "openai",
+    "model": "gpt-4o-mini",
+    "usd_per_million": {"input": "0.15", "cache_read": "0.075", "output": "0.60"},
+}
+PRICE: Json = NEW_PRICE | {
+    "price_id": _PRICE_ID,
+    "usd_per_million": {
+        "input": "0.15",
+        "cache_read": "0.075",
+        "cache_write_5m": "0.15",
+        "cache_write_1h": "0.15",
+        "output": "0.6",
+        "reasoning": "0.6",
+    },
+    "effective_from": _MORNING,
+    "created_at": _MORNING,
+}
+ADDED_PRICE: Json = PRICE | {"event_id": _EVENT_ID}
+
+LIMITS: Json = {
+    "team_id": "demo",
+    "now_us": 1_896_091_200_000_000,
+    "tier_id": "tier_1",
+    "request_tat_us": 1_896_091_202_000_000,
+    "token_tat_us": 1_896_091_200_324_000,
+    "limits": {
+        "limit_requests": 20,
+        "remaining_requests": 0,
+        "reset_requests_us": 2_000_000,
+        "limit_tokens": 100_000,
+        "remaining_tokens": 99_460,
+        "reset_tokens_us": 324_000,
+    },
+}
+
+RECORD: Json = {
+    "record_id": 1,
+    "inference_id": _INFERENCE_ID,
+    "attempt_no": 1,
+    "team_id": "demo",
+    "api_key_id": "zJ8pQ2wXr4TnB6vK",
+    "endpoint": "/v1/chat/completions",
+    "provider": "openai",
+    "model_asked": "gpt-4o-mini",
+    "model_sent": "gpt-4o-mini",
+    "model_served": "gpt-4o-mini-2024-07-18",
+    "price_id": _PRICE_ID,
+    "tier_id": "tier_1",
+    "state": "SETTLED",
+    "held_reason": None,
+    "outcome": "succeeded",
+    "usage_source": "provider",
+    "usage": {
+        "input": 500,
+        "cache_read": 0,
+        "cache_write_5m": 0,
+        "cache_write_1h": 0,
+        "output": 40,
+        "reasoning": 0,
+    },
+    "usage_reported": '{"prompt_tokens":500,"completion_tokens":40,"total_tokens":540}',
+    "charge": {
+        "amount": "0.000099",
+        "price_id": _PRICE_ID,
+        "ledger_entry_id": 2,
+        "created_at": _NOON,
+    },
+    "provider_request_id": "req_7",
+    "streaming": False,
+    "client_gone": False,
+    "status_code": 200,
+    "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+    "started_at": _NOON,
+    "first_byte_at": _NOON,
+    "finished_at": _NOON,
+    "received_at": _NOON,
+    "settled_at": _NOON,
+}
+INFERENCE: Json = {
+    "inference_id": _INFERENCE_ID,
+    "team_id": "demo",
+    "charged": "0.000099",
+    "attempts": [RECORD],
+}
+
+EVENT: Json = {
+    "event_id": _EVENT_ID,
+    "subject": "quota.v1.control.tier.changed.demo",
+    "message": {
+        "team_id": "demo",
+        "tier_id": "tier_2",
+        "version": 2,
+        "changed_at_us": 1_896_091_200_000_000,
+    },
+    "created_at": _NOON,
+    "published_at": _NOON,
+}
+
+
+def shown(example: Json) -> ConfigDict:
+    """Return the configuration of a model that OpenAPI shows with this example."""
+    return ConfigDict(json_schema_extra={"examples": [example]})
