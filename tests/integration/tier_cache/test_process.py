@@ -27,7 +27,6 @@ from contracts.errors import ErrorCode
 from quotagate.stack import Servers, Stack
 from redis_scripts.keys import team_keys
 
-
 # A busy machine is no failure, and yet a frozen store is noticed soon.
 PATIENT = {"QUOTAGATE_REDIS_TIMEOUT_MS": "1000"}
 

@@ -5,7 +5,7 @@ import pytest
 from admission.domain.debts import LongestDebts, longest_debts
 from contracts.admission import Policy
 
-_HOUR_US = 3_600_000_000
+_DAY_US = 24 * 3_600_000_000
 _TOKENS = 100_000_000
 
 
@@ -16,21 +16,21 @@ def _policy(*, rpm: int = 60, tpm: int = 60_000, request_burst: int = 0) -> Poli
 @pytest.mark.parametrize(
     ("policies", "longest"),
     [
-        pytest.param([], LongestDebts(_HOUR_US, _HOUR_US), id="nothing known: an hour"),
+        pytest.param([], LongestDebts(_DAY_US, _DAY_US), id="nothing known: a day"),
         pytest.param(
-            [_policy(tpm=10**9)], LongestDebts(_HOUR_US, _HOUR_US), id="fast tiers: an hour"
+            [_policy(tpm=10**9)], LongestDebts(_DAY_US, _DAY_US), id="fast tiers: a day"
         ),
         pytest.param(
-            [_policy()], LongestDebts(_HOUR_US, _TOKENS * 1_000), id="60,000 TPM: 1 ms a token"
+            [_policy()], LongestDebts(_DAY_US, _TOKENS * 1_000), id="60,000 TPM: 1 ms a token"
         ),
         pytest.param(
             [_policy(), _policy(tpm=600)],
-            LongestDebts(_HOUR_US, _TOKENS * 100_000),
+            LongestDebts(_DAY_US, _TOKENS * 100_000),
             id="the slowest tier counts",
         ),
         pytest.param(
-            [_policy(rpm=1, request_burst=99, tpm=10**9)],
-            LongestDebts(100 * 60_000_000, _HOUR_US),
+            [_policy(rpm=1, request_burst=9_999, tpm=10**9)],
+            LongestDebts(10_000 * 60_000_000, _DAY_US),
             id="a full burst and one request",
         ),
         pytest.param(

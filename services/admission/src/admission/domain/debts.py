@@ -12,7 +12,8 @@ import msgspec
 from admission.domain.policy import cost_us, interval_us, request_burst_us
 from contracts.admission import Policy
 
-_HOUR_US = 3_600_000_000
+# Whatever the tiers of today are: a debt may come from one that was slower not long ago.
+_FLOOR_US = 24 * 3_600_000_000
 # A Redis script calculates with doubles, exact below 2⁵³; now and the longest debt must fit in.
 _MOST_US = 2**52
 
@@ -20,8 +21,8 @@ _MOST_US = 2**52
 class LongestDebts(msgspec.Struct, frozen=True):
     """Microseconds each TAT can lie ahead of now by usage."""
 
-    request_us: int = _HOUR_US
-    token_us: int = _HOUR_US
+    request_us: int = _FLOOR_US
+    token_us: int = _FLOOR_US
 
     def or_longer(self, other: "LongestDebts") -> "LongestDebts":
         """Return the longer debt of each kind."""
@@ -31,7 +32,7 @@ class LongestDebts(msgspec.Struct, frozen=True):
 
 
 def longest_debts(policies: Iterable[Policy], explicable_tokens: int) -> LongestDebts:
-    """Return the longest debts under the slowest of these policies, at least an hour each.
+    """Return the longest debts under the slowest of these policies, at least a day each.
 
     Of requests: a full burst and the request after it. Of tokens: `explicable_tokens`, what calls
     in flight could use together. The slowest, because a team may bring its debt from any tier.
