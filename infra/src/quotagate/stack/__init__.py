@@ -1,6 +1,7 @@
 """The local stack: NATS, Valkey, Postgres and the services on one machine without Docker.
 
-stack.py              the stack: up, stop, down, and single programs
+stack.py              the stack as a whole: up, stop, down
+known.py              where things are, how they do, and single programs
 layout.py             which programs there are, their commands and environment
 preparation.py        configuration and folders of the servers
 ports.py state.py     what is chosen once and remembered

@@ -26,13 +26,12 @@ from quotagate.stack import (
     supervisor,
     unprivileged,
 )
-from quotagate.stack.errors import BusyError, NotRunningError, StackError
+from quotagate.stack.errors import BusyError
+from quotagate.stack.known import KnownStack
 from quotagate.stack.ports import PortPolicy
 from quotagate.stack.preparation import PostgresPlace
 from quotagate.stack.programs import Program
-from quotagate.stack.readiness import Probe
 from quotagate.stack.state import State
-from quotagate.stack.supervisor import ProcessStatus, Supervisor
 from quotagate.streams import make_streams
 
 DEMO_KEY = "demo.key"
@@ -50,12 +49,8 @@ def _as_it_is(_program: str, environment: Mapping[str, str]) -> Mapping[str, str
     return environment
 
 
-class Stack:
-    """One stack in one folder. Every call blocks: from async code use `asyncio.to_thread`.
-
-    Programs are called `nats`, `valkey`, `postgres`, and like the services; further replicas
-    `admission-2` and so on. A service's name alone means all its replicas.
-    """
+class Stack(KnownStack):
+    """One stack in one folder. Every call blocks: from async code use `asyncio.to_thread`."""
 
     def __init__(
         self,
@@ -65,67 +60,14 @@ class Stack:
         rewire: Rewire = _as_it_is,
     ) -> None:
         """Know the stack in a folder. `rewire` lets a test lead services elsewhere."""
-        self.directory = directory.absolute()
+        super().__init__(directory)
         self._rewire = rewire
         self._policy = policy
         self._environment = dict(os.environ if environment is None else environment)
-        self._state: State | None = state.load(self.directory)
-
-    # What there is to know
-
-    @property
-    def state(self) -> State:
-        """Ports and secrets.
-
-        Raises:
-            NotRunningError: the stack was never started.
-
-        """
-        if self._state is None:
-            raise NotRunningError
-        return self._state
-
-    @property
-    def servers(self) -> layout.Servers:
-        """Addresses and passwords of NATS, Valkey and Postgres."""
-        return layout.servers(self.state)
-
-    def url(self, program: str) -> str:
-        """Return the HTTP address of a service, such as `edge-proxy` or `edge-proxy-2`."""
-        return f"http://{ports.HOST}:{self.state.ports[program]}"
 
     def service_environment(self, program: str) -> dict[str, str]:
         """Return the variables the stack would start this program with."""
         return dict(self._rewire(program, layout.service_environment(program, self.state)))
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the supervisor answers."""
-        return self._state is not None and bool(self._state.ports) and self._supervisor.answers()
-
-    def status(self) -> list[ProcessStatus]:
-        """Return every program's state."""
-        return self._supervisor.status()
-
-    def programs_of(self, service: str) -> list[str]:
-        """Return the programs that are a service's replicas, as they are set up now."""
-        return sorted(
-            status.name for status in self.status() if layout.service_of(status.name) == service
-        )
-
-    def problem(self, program: str) -> str | None:
-        """Ask a program once whether it is ready; None: it is."""
-        return self._probe(program)()
-
-    def log_file(self, program: str) -> Path:
-        """Return where a program's output goes."""
-        return self.directory / "logs" / f"{program}.log"
-
-    @property
-    def _supervisor(self) -> Supervisor:
-        if not self.state.ports:
-            raise NotRunningError
-        return Supervisor(self.state.ports["supervisor"], self.state.credentials.supervisor)
 
     # The whole stack
 
@@ -193,46 +135,6 @@ class Stack:
                     shutil.rmtree(self._state.postgres_home, ignore_errors=True)
             shutil.rmtree(self.directory)
         self._state = None
-
-    # One program
-
-    def start(self, name: str) -> None:
-        """Start a program that was stopped; returns when it is ready."""
-        for program in self._programs(name):
-            self._supervisor.start(program)
-        self.wait_ready(name)
-
-    def stop(self, name: str) -> None:
-        """Stop a program; it stays stopped. Returns when it has left."""
-        for program in self._programs(name):
-            self._supervisor.stop(program)
-
-    def restart(self, name: str) -> None:
-        """Stop a program and start it again; returns when it is ready."""
-        self.stop(name)
-        self.start(name)
-
-    def signal(self, name: str, signal_name: str) -> None:
-        """Send a signal, such as `STOP`, `CONT` or `KILL`; who leaves is started again."""
-        for program in self._programs(name):
-            self._supervisor.signal(program, signal_name)
-
-    def kill(self, name: str) -> None:
-        """End a program with SIGKILL; returns when it is gone, and the supervisor restarts it."""
-        pids = {status.name: status.pid for status in self.status()}
-        for program in self._programs(name):
-            self._supervisor.signal(program, "KILL")
-            self._supervisor.wait_until_left(program, pids[program])
-
-    def wait_ready(self, name: str, timeout_s: float = _SERVICES_TIMEOUT_S) -> None:
-        """Return when a program is ready.
-
-        Raises:
-            UnhealthyError: it took longer, or left for good.
-
-        """
-        probes = {program: self._probe(program) for program in self._programs(name)}
-        readiness.wait_until_ready(probes, self._supervisor, self.directory / "logs", timeout_s)
 
     # How it is done
 
@@ -341,24 +243,6 @@ class Stack:
     def _wait(self, names: Sequence[str], timeout_s: float) -> None:
         probes = {name: self._probe(name) for name in names}
         readiness.wait_until_ready(probes, self._supervisor, self.directory / "logs", timeout_s)
-
-    def _programs(self, name: str) -> list[str]:
-        """Return the programs that a name means."""
-        known = [status.name for status in self.status()]
-        found = [program for program in known if name in {program, layout.service_of(program)}]
-        if not found:
-            raise StackError(f"no program is called {name}; there are: {', '.join(known)}")
-        return found
-
-    def _probe(self, name: str) -> Probe:
-        if name == "nats":
-            return readiness.http_probe(self.state.ports["nats-monitor"], "/healthz")
-        if name == "valkey":
-            password = self.state.credentials.valkey["operator"]
-            return readiness.valkey_probe(self.state.ports["valkey"], "operator", password)
-        if name == "postgres":
-            return readiness.postgres_probe(self.state.ports["postgres"])
-        return readiness.http_probe(self.state.ports[name], "/health/ready")
 
     def _end_processes(self) -> None:
         if self.is_running:
