@@ -11,7 +11,7 @@ from nats.aio.client import Client
 from contracts.catalogue import EVENTS, REQUESTS, STREAMS
 from contracts.contract import Event, RequestReply, Stream
 from contracts.errors import ErrorCode
-from kit.bus.connection import connection
+from kit.bus.connection import connection, flushed
 from kit.bus.streams import check_streams, config
 from kit.settings import NatsSettings, load
 from quotagate.stack import Stack
@@ -127,7 +127,7 @@ async def _may_publish(stack: Stack, user: str, event: Event[Any]) -> bool:
             b"",
             headers={"Nats-Expected-Last-Msg-Id": "no such message"},
         )
-        await client.flush()
+        await flushed(client)
     finally:
         await client.close()
-    return not any("Permissions Violation" in violation for violation in violations)
+    return not any("permissions violation" in violation.lower() for violation in violations)

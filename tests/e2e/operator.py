@@ -14,7 +14,8 @@ from quotagate.stack import Stack
 
 MODEL = "gpt-4o-mini"
 PROVIDER = "fake"
-_SETTLES_WITHIN_S = 20
+# A record that a killed settlement had taken is delivered again after its `ack_wait_s` of 30.
+_SETTLES_WITHIN_S = 45
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,15 @@ class Operator:
         except TimeoutError:
             raise AssertionError(f"records after {_SETTLES_WITHIN_S} s: {records}") from None
         return records
+
+    async def cached_balance_becomes(self, team_id: str, balance_usd: Decimal) -> None:
+        """Return once the cache says this too; settlement refreshes it after its commit."""
+        async with asyncio.timeout(_SETTLES_WITHIN_S):
+            while True:
+                cached = (await self.get(f"/teams/{team_id}/account"))["cached"]
+                if cached is not None and Decimal(cached["balance"]) == balance_usd:
+                    return
+                await asyncio.sleep(0.05)
 
     async def settled(self, team_id: str, count: int = 1) -> list[dict[str, Any]]:
         """Return the team's records once there are so many and none is pending."""

@@ -41,13 +41,21 @@ def _body(**changes: Any) -> bytes:
         pytest.param(b"{", 400, "invalid_request_error", "invalid_json", id="broken JSON"),
         pytest.param(b"[]", 400, "invalid_request_error", "invalid_json", id="not an object"),
         pytest.param(
-            b'{"messages":[]}', 400, "invalid_request_error", "invalid_json", id="no model"
+            b'{"messages":[]}', 400, "invalid_request_error", "missing_parameter", id="no model"
         ),
         pytest.param(
-            b'{"model":7}', 400, "invalid_request_error", "invalid_json", id="a number as model"
+            b'{"model":7}',
+            400,
+            "invalid_request_error",
+            "invalid_parameter",
+            id="a number as model",
         ),
         pytest.param(
-            _body(stream="yes"), 400, "invalid_request_error", "invalid_json", id="stream is text"
+            _body(stream="yes"),
+            400,
+            "invalid_request_error",
+            "invalid_parameter",
+            id="stream is text",
         ),
         pytest.param(
             _body(model="no-such-model"),

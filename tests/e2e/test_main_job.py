@@ -62,7 +62,7 @@ async def _balance_is(operator: Operator, team_id: str, balance_usd: Decimal, en
     assert balance_usd == sum(
         signed[entry["direction"]] * Decimal(entry["amount"]) for entry in ledger
     )
-    assert Decimal(account["cached"]["balance"]) == balance_usd
+    await operator.cached_balance_becomes(team_id, balance_usd)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from typing import Annotated
 import msgspec
 
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+# msgspec searches with Python's `re`, whose `$` also matches before a last line feed.
+_WHOLE = ID_PATTERN + r"(?!\n)"
 
 # A brace in a team id would move its Redis keys to another team's slot; a dot would split a
 # subject.
-TeamId = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
-TierId = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
-KeyId = Annotated[str, msgspec.Meta(pattern=ID_PATTERN)]
+TeamId = Annotated[str, msgspec.Meta(pattern=_WHOLE)]
+TierId = Annotated[str, msgspec.Meta(pattern=_WHOLE)]
+KeyId = Annotated[str, msgspec.Meta(pattern=_WHOLE)]
 
 AttemptNo = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 """Attempts of an inference count from 1."""

@@ -8,7 +8,7 @@ from nats.aio.client import Client
 
 from contracts.contract import Message, RequestReply
 from contracts.errors import ErrorCode
-from kit.bus.connection import connection
+from kit.bus.connection import connection, flushed
 from kit.bus.errors import (
     DisconnectedError,
     FailedError,
@@ -65,7 +65,7 @@ async def _serve(client: Client, max_in_flight: int = 100) -> RequestReply[Quest
     server = Server(client, "tester", SystemClock(), max_in_flight)
     await server.start("0.0.1")
     await server.add(contract, _echo)
-    await client.flush()
+    await flushed(client)
     return contract
 
 
@@ -129,7 +129,7 @@ async def test_a_slow_question_does_not_hold_up_the_next(nats: Client) -> None:
 async def test_beyond_its_bound_a_server_refuses(nats: Client) -> None:
     contract = await _serve(nats, max_in_flight=1)
     hanging = asyncio.create_task(Requester(nats).ask(contract, _question("hang"), 5))
-    await nats.flush()
+    await flushed(nats)
     with pytest.raises(RefusedError) as caught:
         await Requester(nats).ask(contract, _question("quick"), 2)
     assert caught.value.code is ErrorCode.OVERLOADED

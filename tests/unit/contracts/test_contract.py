@@ -40,7 +40,7 @@ def test_a_token_cannot_change_the_subject(token: str) -> None:
         inference.INFERENCE_RECORDED.subject_for(token)
 
 
-@pytest.mark.parametrize("team_id", ["", "a{b}", "a.b", "x" * 65, "ü"])
+@pytest.mark.parametrize("team_id", ["", "a{b}", "a.b", "x" * 65, "ü", "a\n"])
 def test_a_message_with_a_bad_team_id_is_refused(team_id: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         decode(

@@ -102,6 +102,6 @@ async def _follow(client: Client, policies: Reloader, prices: Reloader) -> None:
     try:
         await follow(client, POLICY_CHANGED, policies)
         await follow(client, PRICE_CHANGED, prices)
-        await client.flush()
+        await bus.flushed(client)
     except (nats.errors.Error, TimeoutError) as error:
         raise NotReadyError(f"nats: {type(error).__name__}") from error

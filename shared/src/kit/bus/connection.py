@@ -77,6 +77,19 @@ async def connection(
         await client.close()
 
 
+async def flushed(client: Client) -> None:
+    """Return when the server has handled all that was sent so far.
+
+    Raises:
+        nats.errors.Error, TimeoutError: nobody can tell.
+
+    """
+    # The library writes a flush's ping past what still waits to be written; by the answer to the
+    # first ping that has left, and the second follows it.
+    await client.flush()
+    await client.flush()
+
+
 async def check(client: Client) -> CheckResult:
     """Return None while connected, else why not."""
     return None if client.is_connected else "disconnected"
