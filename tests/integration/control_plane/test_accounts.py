@@ -8,6 +8,8 @@ import httpx
 import pytest
 from integration.control_plane.opened import Json, credit, open_team, refused, told
 from integration.tables.rows import new_name
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 
 async def ledger(operator: httpx.AsyncClient, team_id: str) -> list[Json]:
@@ -159,6 +161,21 @@ async def test_numbers_in_the_bytes_of_an_answer_are_strings(operator: httpx.Asy
     json.loads(raw, parse_float=floats.append)
     assert floats == []
     assert '"balance_after":"10.5"' in raw
+
+
+async def test_an_account_that_somebody_holds_is_not_waited_for_for_ever(
+    operator: httpx.AsyncClient, owner: AsyncEngine
+) -> None:
+    team_id = await open_team(operator)
+    async with owner.connect() as somebody:
+        await somebody.execute(
+            text("SELECT FROM account WHERE team_id = :team FOR UPDATE"), {"team": team_id}
+        )
+        new = {"amount": "1", "reason": "r"}
+        post = operator.post(f"/teams/{team_id}/credits", json=new)
+        await refused(post, 503, "service_unavailable")
+        await somebody.rollback()
+    assert (await credit(operator, team_id))["account_version"] == 1
 
 
 async def test_an_unknown_team_is_not_credited(operator: httpx.AsyncClient) -> None:

@@ -8,6 +8,8 @@ import pytest
 from integration.control_plane.opened import Json, open_team, open_tier, refused, told
 from integration.control_plane.process import ControlPlane
 from integration.tables.rows import new_name
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 REPLAY = "x-quotagate-idempotent-replay"
 CREDIT = {"amount": "5", "reason": "Paid in"}
@@ -131,6 +133,26 @@ async def test_impossible_keys_are_refused(operator: httpx.AsyncClient, key: str
     post = operator.post(f"/teams/{team_id}/credits", json=CREDIT, headers=headers)
     await refused(post, 422, "invalid_value", "Idempotency-Key")
     assert await version(operator, team_id) == 0
+
+
+async def test_while_the_first_is_still_running_the_second_is_told_to_ask_again(
+    operator: httpx.AsyncClient, owner: AsyncEngine
+) -> None:
+    team_id, key = await open_team(operator), new_name("once")
+    path = f"/teams/{team_id}/credits"
+    async with owner.connect() as first:
+        await first.execute(
+            text(
+                "INSERT INTO admin_idempotency (key, route, request_hash)"
+                " VALUES (:key, 'POST /admin/v1/teams/{team_id}/credits', :hash)"
+            ),
+            {"key": key, "hash": bytes(32)},
+        )
+        answer = await operator.post(path, json=CREDIT, headers=once(key))
+        assert (answer.status_code, answer.headers["retry-after"]) == (409, "1")
+        assert answer.json()["error"]["code"] == "idempotency_key_in_use"
+        await first.rollback()
+    await told(operator.post(path, json=CREDIT, headers=once(key)), 201)
 
 
 async def test_it_holds_over_a_restart(control_plane: ControlPlane) -> None:

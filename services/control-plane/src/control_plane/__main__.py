@@ -1,10 +1,17 @@
-"""Starts the control plane: settings in, server out."""
+"""Run the control plane: `python -m control_plane`."""
 
 from control_plane.app import build
 from control_plane.settings import ControlPlaneSettings
 from kit.asgi import serve
+from kit.http_connection import BoundedProtocol
 from kit.settings import load_or_exit
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Run until told to stop."""
     settings = load_or_exit(ControlPlaneSettings)
-    serve(build(settings), "control-plane", settings)
+    serve(build(settings), "control-plane", settings, http=BoundedProtocol)
+
+
+if __name__ == "__main__":
+    main()
