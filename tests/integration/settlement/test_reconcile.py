@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
-from integration.desk import Desk
 from integration.settlement.books import Books
 from integration.settlement.cache import CachedTeam
 from integration.settlement.team import CallingTeam, Share
+from integration.settlement.world import World
 from nats.aio.client import Client
 from pydantic import SecretStr
-from redis.asyncio import Redis
 
 from kit import redis
 from quotagate.stack.ports import HOST, PortPolicy, choose
@@ -44,9 +43,9 @@ async def reconcile(
 
 
 @pytest.fixture
-async def cached(team: CallingTeam, operator: Redis) -> CachedTeam:
+async def cached(team: CallingTeam, world: World) -> CachedTeam:
     """The team's balance, cached as it is settled."""
-    cached = CachedTeam(operator, team.team_id)
+    cached = world.cached(team)
     await cached.write(TEN_USD, 1)
     return cached
 
@@ -65,10 +64,10 @@ async def test_a_debit_whose_record_never_came_is_given_back_at_the_second_look(
 
 
 async def test_a_credit_that_never_came_unlocks_the_team(
-    team: CallingTeam, cached: CachedTeam, reconcile: Reconcile, desk: Desk
+    team: CallingTeam, cached: CachedTeam, reconcile: Reconcile, world: World
 ) -> None:
     await cached.write(-1, 1)
-    await desk.adjust(team.team_id, "5")
+    await world.desk.adjust(team.team_id, "5")
     await reconcile.tick()
     await reconcile.tick()
     assert await cached.read() == (15_000_000_000, 2)

@@ -5,13 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 
 import pytest
-from integration.desk import Desk
 from integration.settlement.books import Books
-from integration.settlement.cache import CachedTeam
-from integration.settlement.conftest import OpenTeam
 from integration.settlement.team import CallingTeam
+from integration.settlement.world import World
 from integration.tables.rows import new_name
-from redis.asyncio import Redis
 
 from contracts.inference import InferenceRecord
 from contracts.usage import Usage
@@ -61,20 +58,20 @@ async def test_two_workers_charge_one_account_once(
 
 
 async def test_the_pinned_price_is_charged_whatever_came_into_effect_since(
-    team: CallingTeam, records: RecordStore, settle: Settle, desk: Desk, books: Books
+    team: CallingTeam, records: RecordStore, settle: Settle, world: World, books: Books
 ) -> None:
     model = new_name("model")
-    v1 = await desk.add_price(model, input="1")
-    v2 = await desk.add_price(model, "now() + interval '1 microsecond'", input="7")
+    v1 = await world.desk.add_price(model, input="1")
+    v2 = await world.desk.add_price(model, "now() + interval '1 microsecond'", input="7")
     await _store(records, team.record(price_id=v1), team.record(price_id=v2))
     await settle.once_around(NEVER)
     assert await books.charges(team.team_id) == [Decimal("0.001"), Decimal("0.007")]
 
 
 async def test_a_charge_is_exact_far_below_a_nano_usd(
-    team: CallingTeam, records: RecordStore, settle: Settle, desk: Desk, books: Books
+    team: CallingTeam, records: RecordStore, settle: Settle, world: World, books: Books
 ) -> None:
-    price_id = await desk.add_price(new_name("model"), input="0.000000000000000000000000001")
+    price_id = await world.desk.add_price(new_name("model"), input="0.000000000000000000000000001")
     await _store(records, team.record(price_id=price_id, usage=Usage(input=3)))
     await settle.once_around(NEVER)
     assert await books.charges(team.team_id) == [Decimal("3E-33")]
@@ -84,9 +81,9 @@ async def test_a_charge_is_exact_far_below_a_nano_usd(
 
 
 async def test_what_costs_nothing_is_settled_without_an_entry(
-    team: CallingTeam, records: RecordStore, settle: Settle, desk: Desk, books: Books
+    team: CallingTeam, records: RecordStore, settle: Settle, world: World, books: Books
 ) -> None:
-    free = await desk.add_price(
+    free = await world.desk.add_price(
         new_name("model"),
         **dict.fromkeys(
             ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning"), "0"
@@ -143,18 +140,18 @@ async def test_records_of_a_team_that_does_not_exist_are_held(
 
 
 async def test_a_deleted_team_still_pays(
-    team: CallingTeam, records: RecordStore, settle: Settle, desk: Desk, books: Books
+    team: CallingTeam, records: RecordStore, settle: Settle, world: World, books: Books
 ) -> None:
-    await desk.delete_team(team.team_id)
+    await world.desk.delete_team(team.team_id)
     await _store(records, team.record())
     await settle.once_around(NEVER)
     assert await books.charges(team.team_id) == [Decimal("0.001")]
 
 
 @pytest.fixture
-async def broken(open_team: OpenTeam, books: Books) -> AsyncIterator[CallingTeam]:
+async def broken(world: World, books: Books) -> AsyncIterator[CallingTeam]:
     """A team whose account the database won't let anybody debit."""
-    team = await open_team()
+    team = await world.open_team()
     await books.execute(
         "ALTER TABLE account ADD CONSTRAINT broken_for_a_test"
         f" CHECK (team_id <> '{team.team_id}' OR version = 1) NOT VALID"
@@ -165,12 +162,12 @@ async def broken(open_team: OpenTeam, books: Books) -> AsyncIterator[CallingTeam
 
 async def test_a_broken_account_stops_no_other(
     broken: CallingTeam,
-    open_team: OpenTeam,
+    world: World,
     records: RecordStore,
     settle: Settle,
     books: Books,
 ) -> None:
-    others = [await open_team() for _ in range(5)]
+    others = [await world.open_team() for _ in range(5)]
     for team in [broken, *others]:
         await _store(records, team.record())
     await _settle_all(settle)
@@ -181,21 +178,21 @@ async def test_a_broken_account_stops_no_other(
 
 
 async def test_the_cached_balance_follows(
-    team: CallingTeam, records: RecordStore, settle: Settle, operator: Redis, books: Books
+    team: CallingTeam, records: RecordStore, settle: Settle, world: World, books: Books
 ) -> None:
     await _store(records, team.record(), team.record(usage=Usage(input=1)))
     await settle.once_around(NEVER)
-    assert await CachedTeam(operator, team.team_id).read() == (9_998_999_000, 2)
-    assert 3_590_000 <= await CachedTeam(operator, team.team_id).life_ms() <= 3_780_000
+    assert await world.cached(team).read() == (9_998_999_000, 2)
+    assert 3_590_000 <= await world.cached(team).life_ms() <= 3_780_000
 
 
 async def test_a_balance_below_a_nano_usd_is_rounded_down(
-    team: CallingTeam, records: RecordStore, settle: Settle, desk: Desk, operator: Redis
+    team: CallingTeam, records: RecordStore, settle: Settle, world: World
 ) -> None:
-    price_id = await desk.add_price(new_name("model"), input="0.000001")
+    price_id = await world.desk.add_price(new_name("model"), input="0.000001")
     await _store(records, team.record(price_id=price_id, usage=Usage(input=1)))
     await settle.once_around(NEVER)
-    assert await CachedTeam(operator, team.team_id).read() == (10 * NANO_USD_PER_USD - 1, 2)
+    assert await world.cached(team).read() == (10 * NANO_USD_PER_USD - 1, 2)
 
 
 async def test_a_late_refresh_does_not_undo_a_newer_balance(
@@ -203,12 +200,12 @@ async def test_a_late_refresh_does_not_undo_a_newer_balance(
     records: RecordStore,
     settle: Settle,
     balances: BalanceCache,
-    operator: Redis,
+    world: World,
 ) -> None:
     await balances.refresh(team.team_id, SettledBalance(77, 9))
     await _store(records, team.record())
     await settle.once_around(NEVER)
-    assert await CachedTeam(operator, team.team_id).read() == (77, 9)
+    assert await world.cached(team).read() == (77, 9)
 
 
 async def test_while_more_waits_the_rough_debits_are_not_handed_back(
@@ -217,7 +214,7 @@ async def test_while_more_waits_the_rough_debits_are_not_handed_back(
     accounts: AccountStore,
     balances: BalanceCache,
     small: Settings,
-    operator: Redis,
+    world: World,
 ) -> None:
     rough = 10 * NANO_USD_PER_USD - 7 * 1_000_000
     await balances.refresh(team.team_id, SettledBalance(rough, 1))
@@ -225,9 +222,22 @@ async def test_while_more_waits_the_rough_debits_are_not_handed_back(
     settle = Settle(records, accounts, balances, Backlog(), small)
     seen = []
     while await settle.once_around(NEVER):
-        seen.append(await CachedTeam(operator, team.team_id).read())
+        seen.append(await world.cached(team).read())
     # Three of seven, six of seven: not told; then all of them.
     assert seen == [(rough, 1), (rough, 1), (rough, 4)]
+
+
+async def test_a_batch_that_is_just_full_is_told(
+    team: CallingTeam,
+    records: RecordStore,
+    accounts: AccountStore,
+    balances: BalanceCache,
+    small: Settings,
+    world: World,
+) -> None:
+    await _store(records, *(team.record() for _ in range(small.settle_batch_records)))
+    await Settle(records, accounts, balances, Backlog(), small).once_around(NEVER)
+    assert await world.cached(team).read() == (9_997_000_000, 2)
 
 
 async def test_while_the_stream_holds_much_more_nothing_is_refreshed(
@@ -236,7 +246,7 @@ async def test_while_the_stream_holds_much_more_nothing_is_refreshed(
     accounts: AccountStore,
     balances: BalanceCache,
     settings: Settings,
-    operator: Redis,
+    world: World,
 ) -> None:
     await balances.refresh(team.team_id, SettledBalance(5, 1))
     backlog = Backlog()
@@ -244,22 +254,22 @@ async def test_while_the_stream_holds_much_more_nothing_is_refreshed(
     settle = Settle(records, accounts, balances, backlog, settings)
     await _store(records, team.record())
     await settle.once_around(NEVER)
-    assert await CachedTeam(operator, team.team_id).read() == (5, 1)
+    assert await world.cached(team).read() == (5, 1)
     backlog.unread = 0
     await _store(records, team.record())
     await settle.once_around(NEVER)
-    assert await CachedTeam(operator, team.team_id).read() == (9_998_000_000, 3)
+    assert await world.cached(team).read() == (9_998_000_000, 3)
 
 
 async def test_many_teams_with_many_records_are_all_settled(
-    open_team: OpenTeam,
+    world: World,
     records: RecordStore,
     accounts: AccountStore,
     balances: BalanceCache,
     small: Settings,
     books: Books,
 ) -> None:
-    teams: Sequence[CallingTeam] = [await open_team() for _ in range(7)]
+    teams: Sequence[CallingTeam] = [await world.open_team() for _ in range(7)]
     for team in teams:
         await _store(records, *(team.record() for _ in range(5)))
     await _settle_all(*(Settle(records, accounts, balances, Backlog(), small) for _ in range(3)))

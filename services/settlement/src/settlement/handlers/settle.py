@@ -44,8 +44,10 @@ class _Done:
 
     batches: Sequence[AccountBatch] = ()
     accounts: Sequence[SettledAccount] = ()
+    reached: str | None = None
+    """The last team that was charged, when there was more than one transaction may hold."""
     unfinished: str | None = None
-    """The team that may have more pending records; those after it were not reached."""
+    """The team whose next pending record is the first that found no room."""
 
 
 class Settle:
@@ -86,7 +88,7 @@ class Settle:
                 after = teams[-1]
                 done = await self._settle_each(self._without_left_out(teams))
                 progress = progress or bool(done.batches)
-                after = done.unfinished or after
+                after = done.reached or after
             except StoreUnavailableError as error:
                 FAILURES.labels(_LOOP).inc()
                 _logger.warning("settling waits", detail=str(error))
@@ -132,13 +134,16 @@ class Settle:
         limit = self._settings.settle_batch_records
         async with self._accounts.charging() as charging:
             locked = await charging.lock(teams)
-            pending = await charging.pending(locked, limit) if locked else []
+            # One more than there is room for tells whether that is all.
+            found = await charging.pending(locked, limit + 1) if locked else []
+            pending, more = found[:limit], found[limit:]
             batches = account_batches(pending, await charging.prices(pending)) if pending else []
             accounts = await charging.post(batches) if batches else []
         if len(locked) < len(teams):
             await self._hold_teamless(set(teams).difference(locked))
-        unfinished = pending[-1].team_id if len(pending) == limit else None
-        return _Done(batches, accounts, unfinished)
+        if not more:
+            return _Done(batches, accounts)
+        return _Done(batches, accounts, pending[-1].team_id, more[0].team_id)
 
     async def _hold_teamless(self, teams: set[str]) -> None:
         """Hold the records of those teams that have no account; the others are just busy."""

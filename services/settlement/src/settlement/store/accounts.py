@@ -121,7 +121,7 @@ class Charging:
     async def pending(self, team_ids: Sequence[str], records: int) -> list[PendingRecord]:
         """Return the oldest pending records of teams whose accounts are held, at most `records`.
 
-        One team's after the other's; if there are `records` of them, the last team may have more.
+        One team's after the other's: only the team of the last one may have more.
         """
         rows = await self._connection.execute(
             _PENDING, {"team_ids": list(team_ids), "records": records}
