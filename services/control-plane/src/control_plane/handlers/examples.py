@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import ConfigDict
 
+from contracts.control import TIER_CHANGED
+
 Json = dict[str, Any]
 
 _EVENT_ID = "0199c1f0-5b7a-7d39-9a2e-0c9d8a1f4e21"
@@ -146,7 +148,7 @@ INFERENCE: Json = {
 
 EVENT: Json = {
     "event_id": _EVENT_ID,
-    "subject": "quota.v1.control.tier.changed.demo",
+    "subject": TIER_CHANGED.subject_for("demo"),
     "message": {
         "team_id": "demo",
         "tier_id": "tier_2",
