@@ -1,6 +1,7 @@
 """The operator's command: one module per group of subcommands.
 
-Statuses: 0 done, 1 it failed and said why, 2 wrong usage, 130 interrupted.
+Statuses: 0 done, 1 it failed and said why, 2 wrong usage, 130 interrupted. Commands that look into
+the stores: see answers.py.
 """
 
 import argparse
@@ -8,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from kit.errors import KitError
-from quotagate.cli import local, setup
+from quotagate.cli import local, setup, verifying
 from quotagate.demo import DemoError
 from quotagate.migration_errors import MigrationError
 from quotagate.stack.errors import StackError
@@ -25,12 +26,13 @@ def run(arguments: Sequence[str]) -> int:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     local.add_commands(commands)
     setup.add_commands(commands)
+    verifying.add_commands(commands)
     options = parser.parse_args(arguments)
     try:
-        options.run(options)
+        status: int | None = options.run(options)
     except (StackError, MigrationError, DemoError, KitError) as error:
         sys.stderr.write(f"quotagate: {error}\n")
         return _FAILED
     except KeyboardInterrupt:
         return _INTERRUPTED
-    return 0
+    return status or 0
