@@ -1,5 +1,6 @@
 """What a test begins with, made by an operator through the API."""
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -55,3 +56,11 @@ async def pages(operator: httpx.AsyncClient, path: str, limit: int) -> list[list
         found.append(page["items"])
         cursor = page["next_cursor"]
     return found
+
+
+async def was_published(operator: httpx.AsyncClient, event_id: str) -> Json:
+    """Return the event once the stream has acknowledged it."""
+    async with asyncio.timeout(15):
+        while (event := await told(operator.get(f"/events/{event_id}")))["published_at"] is None:
+            await asyncio.sleep(0.02)
+    return event

@@ -3,21 +3,19 @@
 import asyncio
 
 import httpx
-from integration.control_plane.opened import Json, credit, open_team, open_tier, refused, told
+from integration.control_plane.opened import (
+    Json,
+    credit,
+    open_team,
+    open_tier,
+    refused,
+    told,
+    was_published,
+)
 from integration.control_plane.stream import published
 from integration.tables.rows import new_name
 
 from quotagate.stack import Servers
-
-WITHIN_S = 15
-
-
-async def was_published(operator: httpx.AsyncClient, event_id: str) -> Json:
-    """Return the event once the stream has acknowledged it."""
-    async with asyncio.timeout(WITHIN_S):
-        while (event := await told(operator.get(f"/events/{event_id}")))["published_at"] is None:
-            await asyncio.sleep(0.02)
-    return event
 
 
 async def test_every_change_has_its_event(operator: httpx.AsyncClient, servers: Servers) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 from integration.bus import Bus, bus_of
-from integration.control_plane.opened import credit, open_team, refused, told
+from integration.control_plane.opened import credit, open_team, refused, told, was_published
 from integration.control_plane.process import running
-from integration.control_plane.test_events import was_published
 from integration.services import ServiceProcess
 from integration.tables.rows import new_name
 

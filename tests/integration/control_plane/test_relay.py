@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 from integration.bus import nats_settings
-from integration.control_plane.opened import credit, open_team, told
+from integration.control_plane.opened import credit, open_team, told, was_published
 from integration.control_plane.process import ControlPlane, running
 from integration.control_plane.stream import published
-from integration.control_plane.test_events import was_published
 from integration.tables.rows import new_name
 from nats.aio.client import Client
 from sqlalchemy import text
