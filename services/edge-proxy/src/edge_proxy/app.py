@@ -88,6 +88,8 @@ def build(settings: Settings) -> Starlette:
         partial(_open, settings, routes, health, gate),
         health,
     )
+    # A redirect would be made of the Host header, which is whatever the client says.
+    app.router.redirect_slashes = False
     for status, handler in FALLBACKS.items():
         app.add_exception_handler(status, handler)
     return app
