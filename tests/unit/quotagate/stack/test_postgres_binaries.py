@@ -58,8 +58,6 @@ def test_the_machine_s_is_taken_where_the_packages_do_not_run(
     for version in (9, 14, 15, 17):
         _install(machine / str(version) / "bin", f"{version}.1")
     monkeypatch.setattr(postgres_binaries, "package_folder", lambda _name: None)
-    monkeypatch.setattr(
-        postgres_binaries, "_MACHINE_FOLDERS", (f"{machine}/*/bin",)
-    )
+    monkeypatch.setattr(postgres_binaries, "_MACHINE_FOLDERS", (f"{machine}/*/bin",))
     found = postgres_binaries.find(OURSELVES, tmp_path, {})
     assert found.folder == machine / "17" / "bin"
