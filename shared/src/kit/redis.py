@@ -8,13 +8,15 @@ from typing import cast
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from kit.errors import NotReadyError, UnsafeServerError
 from kit.health import CheckResult
 from kit.settings import RedisSettings
 
 RedisClient = Redis | RedisCluster
+
+_POLICY = "maxmemory-policy"
 
 
 def connect(settings: RedisSettings) -> RedisClient:
@@ -44,7 +46,7 @@ def connect(settings: RedisSettings) -> RedisClient:
 
 
 async def check(client: RedisClient) -> None:
-    """See that the server answers and never evicts.
+    """See that the server, or each primary of the cluster, answers and never evicts.
 
     An evicting server forgets debts: it was seen to admit a team with an hour of debt.
 
@@ -54,19 +56,23 @@ async def check(client: RedisClient) -> None:
 
     """
     try:
-        answer = await client.config_get("maxmemory-policy")
-    except RedisError as error:
+        if isinstance(client, RedisCluster):
+            by_node = await client.config_get(_POLICY, target_nodes=RedisCluster.PRIMARIES)
+            answers = list(cast("dict[str, dict[str | bytes, str | bytes]]", by_node).values())
+        else:
+            answers = [cast("dict[str | bytes, str | bytes]", await client.config_get(_POLICY))]
+    except (RedisError, RedisClusterException) as error:
         raise NotReadyError(f"redis: {type(error).__name__}") from error
-    policy = cast("dict[str | bytes, str | bytes]", answer)
-    values = {value if isinstance(value, str) else value.decode() for value in policy.values()}
+    found = (value for answer in answers for value in answer.values())
+    values = {value if isinstance(value, str) else value.decode() for value in found}
     if values != {"noeviction"}:
-        raise UnsafeServerError(f"redis: maxmemory-policy is {sorted(values)}, not noeviction")
+        raise UnsafeServerError(f"redis: {_POLICY} is {sorted(values)}, not noeviction")
 
 
 async def ping(client: RedisClient) -> CheckResult:
     """Return None if the server answers, else why not."""
     try:
         await client.ping()
-    except RedisError as error:
+    except (RedisError, RedisClusterException) as error:
         return type(error).__name__
     return None
