@@ -12,6 +12,8 @@ from integration.redis_scripts.cluster import PATIENCE_S, POLL_S, Cluster
 from integration.redis_scripts.terms import CAPS, PLAIN, charge_of, terms_of
 from redis.crc import key_slot
 
+from kit.errors import NotReadyError, UnsafeServerError
+from kit.redis import check, ping
 from redis_scripts import (
     BalanceAdjustment,
     BalanceFill,
@@ -120,6 +122,25 @@ async def test_each_shard_heals_its_own_empty_script_cache(
         client.script_flush()
     states = await asyncio.gather(*(clustered.limits_state(team_id) for team_id in team_ids))
     assert len(states) == 15
+
+
+async def test_a_cluster_with_one_shard_that_evicts_is_unsafe(cluster: Cluster) -> None:
+    client = connect(cluster.url, cluster=True)
+    await check(client)
+    with cluster.nodes[1].client() as node:
+        node.config_set("maxmemory-policy", "allkeys-lru")
+        with pytest.raises(UnsafeServerError):
+            await check(client)
+        node.config_set("maxmemory-policy", "noeviction")
+    await client.aclose()
+
+
+async def test_a_cluster_nobody_answers_for_is_not_ready() -> None:
+    client = connect("redis://127.0.0.1:1", cluster=True)
+    with pytest.raises(NotReadyError):
+        await check(client)
+    assert await ping(client) is not None
+    await client.aclose()
 
 
 async def test_a_moved_slot_is_followed(clustered: RedisScripts, cluster: Cluster) -> None:

@@ -64,11 +64,22 @@ async def test_a_stale_tier_fill_moves_nothing(scripts: RedisScripts, team: Team
 
 
 async def test_versions_are_compared_as_numbers(scripts: RedisScripts, team: Team) -> None:
+    # As text, 10 would come before 9.
     await scripts.evict_tier(team.team_id, 10)
     assert await scripts.fill_tier(team.team_id, "tier_2", 9) is TierFill.STALE
-    await scripts.refresh_balance(team.team_id, SettledBalance(5, 10))
-    refresh = await scripts.refresh_balance(team.team_id, SettledBalance(6, 9))
-    assert refresh is BalanceRefresh.STALE
+    assert await scripts.evict_tier(team.team_id, 9) is TierEviction.DUPLICATE
+    assert await scripts.adjust_balance(team.team_id, 1, 10) is BalanceAdjustment.FENCED
+    assert await scripts.fill_balance(team.team_id, SettledBalance(6, 9)) is BalanceFill.STALE
+    assert await scripts.adjust_balance(team.team_id, 1, 9) is BalanceAdjustment.DUPLICATE
+    settled = SettledBalance(6, 9)
+    assert await scripts.refresh_balance(team.team_id, settled) is BalanceRefresh.STALE
+    settled = SettledBalance(5, 10)
+    assert await scripts.refresh_balance(team.team_id, settled) is BalanceRefresh.APPLIED
+
+
+async def test_the_version_after_nine_is_ten(scripts: RedisScripts, team: Team) -> None:
+    await team.put(balance_nano_usd=5, version=9)
+    assert await scripts.adjust_balance(team.team_id, 1, 10) is BalanceAdjustment.APPLIED
 
 
 async def test_a_filled_balance_and_its_version_live_and_die_together(
