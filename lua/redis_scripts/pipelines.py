@@ -99,11 +99,15 @@ class Pipelines:
 
 
 def _answer(batch: list[ScriptCall], replies: list[object]) -> list[ScriptCall]:
-    """Hand out the replies; return the calls whose script the server doesn't know."""
+    """Hand out the replies; return the calls whose script the server doesn't know.
+
+    A caller who has left meanwhile is left out: its script didn't run, and needn't any more.
+    """
     not_known = []
     for call, reply in zip(batch, replies, strict=True):
         if isinstance(reply, NoScriptError):
-            not_known.append(call)
+            if not call.reply.done():
+                not_known.append(call)
         elif isinstance(reply, Exception):
             call.fail(_outcome(reply))
         else:

@@ -200,6 +200,26 @@ async def test_a_caller_who_leaves_later_doesnt_disturb_the_others(
     assert (await distant.limits_state(team.team_id)).balance_nano_usd == 980
 
 
+async def test_a_caller_who_leaves_before_a_script_is_known_is_not_sent_again(
+    distant: RedisScripts, proxy: Proxy, operator: Redis, team: Team
+) -> None:
+    await team.put(balance_nano_usd=1_000)
+    await distant.limits_state(team.team_id)
+    await operator.script_flush()
+    await operator.config_resetstat()
+    proxy.replies.clear()
+    leaving = asyncio.create_task(distant.postflight(team.team_id, TEN))
+    staying = asyncio.create_task(distant.postflight(team.team_id, TEN))
+    await proxy.held.wait()
+
+    leaving.cancel()
+    await asyncio.wait([leaving])
+    proxy.replies.set()
+
+    assert (await staying).balance_nano_usd == 990
+    assert await executions(operator) == 1
+
+
 @pytest.mark.parametrize("service", ["admission", "tier-cache", "settlement"])
 async def test_each_service_may_run_the_scripts(
     servers: Servers, operator: Redis, team: Team, service: str
