@@ -87,8 +87,9 @@ class BalanceCache:
         )
         for team_id in team_ids:
             keys = team_keys(team_id)
-            # One command, so that a balance and its version belong together.
-            pipeline.mget(keys.balance, keys.balance_version)
+            # One command, so that a balance and its version belong together; spelt out, because
+            # a cluster's pipeline refuses its own method, fearing keys of several slots.
+            pipeline.execute_command("MGET", keys.balance, keys.balance_version)
         found = []
         for team_id, (balance, version) in zip(team_ids, await pipeline.execute(), strict=True):
             if balance is not None:
