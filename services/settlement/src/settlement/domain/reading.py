@@ -56,7 +56,6 @@ def read(payload: bytes, subject: str) -> InferenceRecord | Refusal:
 
 
 def _problem(record: InferenceRecord, subject: str) -> str | None:
-    # Compared as text: an id that fits no subject, such as one with a line break, differs too.
     if subject != _SUBJECT + record.team_id:
         return "the subject names another team"
     if _INFERENCE_ID.fullmatch(record.inference_id) is None:
