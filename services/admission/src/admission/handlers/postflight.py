@@ -7,6 +7,7 @@ from admission.handlers.failures import FAILURES, reply_error
 from admission.store.limits import Limits
 from contracts.admission import PostflightReply, PostflightRequest
 from kit import log
+from kit.crashpoint import crash_at
 
 _logger = log.get(__name__)
 _WITHOUT_BALANCE = Counter(
@@ -28,6 +29,7 @@ class Postflight:
             ReplyError: Redis failed; whether the charge was made may be unknown.
 
         """
+        crash_at("admission.charging")
         try:
             answer = await self._limits.postflight(
                 request.team_id, request.policy, request.usage, request.price
@@ -42,6 +44,7 @@ class Postflight:
                 detail=str(error),
             )
             raise reply_error(error) from error
+        crash_at("admission.charged")
         balance_known = answer.balance_nano_usd is not None
         if not balance_known:
             _WITHOUT_BALANCE.inc()

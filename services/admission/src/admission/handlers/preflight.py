@@ -17,6 +17,7 @@ from contracts.usage import Price
 from kit import log
 from kit.bus.serving import ReplyError
 from kit.clock import Clock
+from kit.crashpoint import crash_at
 from redis_scripts import PreflightReply as Answer
 from redis_scripts import Verdict
 
@@ -61,6 +62,7 @@ class Preflight:
         prices = self._memory.pin(request.deployments, now_us)
         if not any(prices):
             return _counted(PreflightReply(decision=Decision.MODEL_NOT_PRICED, prices=prices))
+        crash_at("admission.asked")
         try:
             async with asyncio.timeout((request.deadline_us - now_us) / _US_PER_S):
                 policy, answer = await self._judge(request)
@@ -76,6 +78,7 @@ class Preflight:
                 detail=str(error),
             )
             raise reply_error(error) from error
+        crash_at("admission.decided")
         return _counted(_reply(policy, answer, prices))
 
     async def _judge(self, request: PreflightRequest) -> tuple[Policy, Answer]:

@@ -18,6 +18,7 @@ from control_plane.store.database import Database, now
 from kit import log
 from kit.bus.errors import BusError, DisconnectedError
 from kit.bus.publishing import Publisher
+from kit.crashpoint import crash_at
 from kit.postgres import CONNECTION_ERRORS
 from tables import OutboxMessage
 
@@ -111,6 +112,7 @@ class Relay:
             results = await asyncio.gather(
                 *(self._publish(publisher, row) for row in rows), return_exceptions=True
             )
+            crash_at("control_plane.published")
             acknowledged = [
                 row for row, result in zip(rows, results, strict=True) if result is None
             ]

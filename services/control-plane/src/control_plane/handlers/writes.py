@@ -19,6 +19,7 @@ from starlette.responses import Response
 from control_plane.domain.errors import InvalidError
 from control_plane.handlers.services import Services, services
 from control_plane.store import idempotency
+from kit.crashpoint import crash_at
 
 REPLAY_HEADER = "x-quotagate-idempotent-replay"
 _KEY = re.compile(r"[!-~]{1,255}", re.ASCII)
@@ -57,6 +58,8 @@ class Writes:
             if claim is not None:
                 kept = _encode(done.body if done.on_repeat is None else done.on_repeat)
                 await idempotency.remember(session, claim, idempotency.Answer(done.status, kept))
+            crash_at("control_plane.changed")
+        crash_at("control_plane.committed")
         self.services.wake_relay()
         return _json(_encode(done.body), done.status)
 

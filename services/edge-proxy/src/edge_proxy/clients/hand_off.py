@@ -18,6 +18,7 @@ from edge_proxy.store.spool import Spool
 from kit import log
 from kit.bus.errors import BusError
 from kit.bus.publishing import Publisher
+from kit.crashpoint import crash_at
 from kit.metrics import LATENCY_BUCKETS_S
 
 _FIRST_PAUSE_S = 0.05
@@ -86,9 +87,11 @@ class HandOff:
             self._keep(record)
             raise
         if delivered:
+            crash_at("edge.published")
             _SECONDS.observe(time.monotonic() - started_s)
             return True
         await asyncio.to_thread(self._keep, record)
+        crash_at("edge.spooled")
         return False
 
     def stop(self) -> None:
@@ -162,6 +165,7 @@ class HandOff:
             await self._publish(record, time.monotonic() + self._patience.ack_timeout_s)
         except BusError:
             return False
+        crash_at("edge.republished")
         if name is None:
             self._unkept.remove(record)
         else:

@@ -16,6 +16,7 @@ from edge_proxy.errors import DataDirectoryError
 from edge_proxy.store.journal import Journal
 from kit import log
 from kit.clock import Clock
+from kit.crashpoint import crash_at
 from kit.metrics import LATENCY_BUCKETS_S
 
 _US_PER_S = 1_000_000
@@ -87,8 +88,10 @@ class Accounting:
         attempt.ended = True
         finished_at_us = self._clock.now_us()
         _observe(attempt, outcome, finished_at_us)
+        crash_at("edge.answered")
         usage = attempt.answer.usage.chargeable
         limits = await self._admission.postflight(attempt, usage) if usage is not None else None
+        crash_at("edge.charged")
         record = attempt.record(outcome, finished_at_us)
         durable = await self._hand_off.deliver(record)
         try:
@@ -96,6 +99,7 @@ class Accounting:
         except DataDirectoryError:
             _JOURNAL_FAILURES.inc()
             _logger.exception("journal not written", message_id=record.message_id)
+        crash_at("edge.recorded")
         return Accounted(durable=durable, limits=limits)
 
 

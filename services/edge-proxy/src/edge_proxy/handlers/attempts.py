@@ -24,6 +24,7 @@ from edge_proxy.handlers.client import Client
 from edge_proxy.handlers.edge import Edge
 from edge_proxy.handlers.streaming import StreamRelay
 from kit import log
+from kit.crashpoint import crash_at
 
 _MAX_ERROR_BYTES = 1024**2
 _logger = log.get(__name__)
@@ -83,11 +84,13 @@ class Attempts:
             policy=self._plan.policy,
             started_at_us=self._edge.clock.now_us(),
         )
+        crash_at("edge.admitted")
         try:
             self._edge.accounting.begin(attempt)
         except DataDirectoryError:
             _logger.exception("attempt not noted")
             return _failure(HAND_OFF_UNAVAILABLE, self._shape)
+        crash_at("edge.noted")
         try:
             return await self._dispatch(attempt)
         finally:

@@ -6,6 +6,7 @@ from contracts.contract import encode
 from edge_proxy.store.claim import Claim, claim_orphans
 from edge_proxy.store.journal import left_open
 from edge_proxy.store.spool import Spool
+from kit.crashpoint import crash_at
 
 
 def take_over_orphans(data_dir: Path, spool: Spool) -> int:
@@ -29,4 +30,5 @@ def _take_over(orphan: Claim, spool: Spool) -> None:
     for unknown in left_open(orphan.journal):
         if unknown.message_id not in spool:
             spool.keep(unknown.message_id, encode(unknown))
+    crash_at("edge.inherited")
     orphan.remove()

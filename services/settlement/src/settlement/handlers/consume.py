@@ -17,6 +17,7 @@ from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
 from kit import log
 from kit.bus.consuming import Durable, Puller
 from kit.bus.errors import BusError, DisconnectedError, NoReplyError
+from kit.crashpoint import crash_at
 from kit.errors import NotReadyError
 from settlement.domain.classification import Held, classify
 from settlement.domain.reading import Refusal, RefusalKind, read
@@ -123,6 +124,7 @@ class Consume:
             BusError: a dead letter was not kept; everything else was handled.
 
         """
+        crash_at("settlement.fetched")
         taken: list[_Taken] = []
         refused: list[tuple[Msg, Refusal]] = []
         for message in messages:
@@ -153,6 +155,7 @@ class Consume:
                 *await self._store(taken[:half], stop),
                 *await self._store(taken[half:], stop),
             ]
+        crash_at("settlement.stored")
         self._backlog.stored.set()
         conflicting = {arrival.stream_sequence for arrival in stored.conflicting}
         _count(stored, known=len(taken) - len(stored.new) - len(conflicting))
@@ -165,6 +168,7 @@ class Consume:
             else:
                 done.append(item.message)
         await self._acknowledge(done)
+        crash_at("settlement.acknowledged")
         return refused
 
     async def _insert(self, arrivals: Sequence[Arrival], stop: asyncio.Event) -> Stored:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit import log
+from kit.crashpoint import crash_at
 from kit.money import floor_nano_usd
 from redis_scripts import SettledBalance
 from settlement.domain.settling import AccountBatch, account_batches
@@ -114,10 +115,12 @@ class Settle:
     async def _settle(self, teams: Sequence[str]) -> _Done:
         """Settle a group in one transaction, then refresh its cached balances."""
         done = await self._charge_stubbornly(teams)
+        crash_at("settlement.committed")
         _count(done.batches)
         if self._backlog.unread <= self._settings.consume_batch_records:
             complete = [a for a in done.accounts if a.team_id != done.unfinished]
             await asyncio.gather(*(self._refresh(account) for account in complete))
+            crash_at("settlement.refreshed")
         return done
 
     async def _charge_stubbornly(self, teams: Sequence[str]) -> _Done:
@@ -139,6 +142,7 @@ class Settle:
             pending, more = found[:limit], found[limit:]
             batches = account_batches(pending, await charging.prices(pending)) if pending else []
             accounts = await charging.post(batches) if batches else []
+            crash_at("settlement.charged")
         if len(locked) < len(teams):
             await self._hold_teamless(set(teams).difference(locked))
         if not more:

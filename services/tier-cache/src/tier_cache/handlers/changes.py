@@ -19,6 +19,7 @@ from kit.bus.consuming import Durable, Puller
 from kit.bus.errors import BusError, DisconnectedError
 from kit.bus.publishing import Publisher
 from kit.clock import Clock
+from kit.crashpoint import crash_at
 from kit.errors import NotReadyError
 from redis_scripts import InvalidTeamIdError, OutOfRangeError, RedisScripts, RedisScriptsError
 from tier_cache.domain.changes import BalanceMove, Change, TierEviction, read
@@ -92,6 +93,7 @@ class Changes:
                 if waiting:
                     await self._puller.give_back(message, _RETRY_S)
                 else:
+                    crash_at("tier_cache.changed")
                     await self._puller.ack(message)
             except BusError as error:
                 # It comes again, which changes nothing.

@@ -14,6 +14,7 @@ from contracts.cache import (
     TierResolveReply,
     TierResolveRequest,
 )
+from kit.crashpoint import crash_at
 from kit.money import floor_nano_usd
 from kit.single_flight import SingleFlight
 from redis_scripts import BalanceFill, RedisScripts, RedisScriptsError, SettledBalance, TierFill
@@ -75,7 +76,9 @@ class Fills:
             if tier is None:
                 _FILLS.labels("tier", "unknown_team").inc()
                 return None
+            crash_at("tier_cache.read")
             result = await self._scripts.fill_tier(team_id, tier.tier_id, tier.version)
+            crash_at("tier_cache.filled")
             _FILLS.labels("tier", result.value).inc()
             if result is not TierFill.STALE:
                 return tier
