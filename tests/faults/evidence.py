@@ -80,7 +80,7 @@ class Revocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """When a fault was in force. It began after `start_us` and was over before `end_us`."""
+    """When a fault was in force, at the longest. Where it is evidence: for sure."""
 
     fault: str
     target: str

@@ -1,0 +1,135 @@
+"""One run: teams, load, faults, rest, and the verdict."""
+
+import asyncio
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from faults import gather, rest
+from faults.evidence import Evidence, Posting
+from faults.load.admin import Admin
+from faults.load.clients import Clients
+from faults.load.office import Office
+from faults.load.teams import Team, open_teams
+from faults.report import Report
+from faults.rules import check
+from faults.store_witness import StoreWitness
+from faults.strikes.fault import Fault, Kind
+from faults.strikes.striker import Striker, Tell
+from faults.world import World
+
+_CALM_S = 3.0
+_STEP_US = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What a run is made of."""
+
+    name: str
+    seed: int
+    faults: Sequence[Fault]
+    teams: int = 24
+    applications: int = 2
+    """Of each team, each with one request at a time."""
+
+
+def _quiet(_text: str) -> None:
+    return
+
+
+async def run(scenario: Scenario, tell: Tell = _quiet) -> Report:
+    """Carry a scenario out in a world of its own."""
+    world = World(scenario.name)
+    try:
+        await world.open()
+        tell("the world is up")
+        return await _Run(world, scenario, tell).carry_out()
+    finally:
+        await world.close()
+
+
+class _Run:
+    def __init__(self, world: World, scenario: Scenario, tell: Tell) -> None:
+        self._world = world
+        self._scenario = scenario
+        self._tell = tell
+        self._admin = Admin(world.stack)
+        self._witness = StoreWitness(world)
+
+    async def carry_out(self) -> Report:
+        try:
+            # S311: repeatable on purpose, no secret.
+            rng = random.Random(self._scenario.seed)  # noqa: S311
+            teams, opened = await open_teams(self._admin, self._scenario.teams, rng)
+            await self._witness.start()
+            return await self._storm(teams, opened, rng)
+        finally:
+            await self._witness.stop()
+            await self._admin.close()
+
+    async def _storm(
+        self, teams: Sequence[Team], opened: Sequence[Posting], rng: random.Random
+    ) -> Report:
+        world, seed = self._world, self._scenario.seed
+        clocks_apart_us = _clocks_apart_us()
+        clients = Clients(world, teams, seed)
+        office = Office(self._admin, teams, rng)
+        striker = Striker(world, office, seed, self._tell)
+        clients.start(self._scenario.applications)
+        office.start()
+        await asyncio.sleep(_CALM_S)
+        await striker.run(self._possible(self._scenario.faults))
+        problems = list(await rest.heal(world))
+        await asyncio.sleep(_CALM_S)
+        await asyncio.gather(clients.stop(), office.stop())
+        self._tell(f"the storm is over: {len(clients.history)} requests")
+        problems += await rest.answers_again(clients, teams)
+        problems += await rest.come_to_rest(world)
+        self._tell("at rest")
+        team_ids = frozenset(team.team_id for team in teams)
+        await rest.caches_come_to_agree(world, team_ids)
+        self._tell("caches agree, or had their time")
+        books = await gather.books(world, team_ids)
+        negative = frozenset(each.team_id for each in books.accounts if each.balance_usd < 0)
+        problems += await rest.refuses(clients, teams, negative)
+        if abs(_clocks_apart_us() - clocks_apart_us) > _STEP_US:
+            problems.append("this machine's clock was stepped: times prove nothing")
+        evidence = Evidence(
+            requests=clients.history,
+            postings=[*opened, *office.postings],
+            revocations=office.revocations,
+            windows=striker.windows,
+            served=gather.served(world.journal),
+            records=books.records,
+            charges=books.charges,
+            entries=books.entries,
+            accounts=books.accounts,
+            prices=books.prices,
+            cached=await gather.cached(world, team_ids),
+            published_at_us=await gather.published(world),
+            debits=self._witness.debits,
+            versions=self._witness.versions,
+            dead_letters=await gather.dead_letters(world),
+            unrecovered=problems,
+        )
+        return Report(
+            scenario=self._scenario.name,
+            seed=seed,
+            evidence=evidence,
+            changes=office.changes,
+            struck=striker.struck,
+            fizzled=striker.fizzled,
+            violations=check(evidence),
+        )
+
+    def _possible(self, faults: Sequence[Fault]) -> Sequence[Fault]:
+        if self._world.disk.is_small:
+            return faults
+        self._tell("no disk of its own may be mounted here: no disk is filled up")
+        return [fault for fault in faults if fault.kind is not Kind.DISK_FULL]
+
+
+def _clocks_apart_us() -> int:
+    return (time.time_ns() - time.monotonic_ns()) // 1000
