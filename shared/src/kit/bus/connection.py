@@ -4,10 +4,10 @@ A buffered request would be delivered after its caller gave up; so nothing is bu
 disconnected, and a dead peer is noticed after two missed pings.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-import nats
 import nats.errors
 from nats.aio.client import Client
 
@@ -19,10 +19,6 @@ from kit.settings import NatsSettings
 _PING_INTERVAL_S = 5
 _CONNECT_TIMEOUT_S = 2
 _logger = log.get(__name__)
-
-
-async def _log_error(error: Exception) -> None:
-    _logger.warning("nats error", error=type(error).__name__, detail=str(error))
 
 
 @contextlib.asynccontextmanager
@@ -39,6 +35,12 @@ async def connection(
 
     """
     leaving = False
+    first_error: Exception | None = None
+
+    async def failed(error: Exception) -> None:
+        nonlocal first_error
+        first_error = first_error or error
+        _logger.warning("nats error", error=type(error).__name__, detail=str(error))
 
     async def disconnected() -> None:
         if not leaving:
@@ -49,32 +51,44 @@ async def connection(
         if on_reconnected is not None:
             on_reconnected()
 
+    client = Client()
+    servers = settings.nats_url.split(",")
     try:
-        # The first attempt is made without retries: whoever opens the service tries again.
-        client = await nats.connect(
-            servers=settings.nats_url.split(","),
-            name=name,
-            user=settings.nats_user or None,
-            password=settings.nats_password.get_secret_value() or None,
-            # Answers go to an inbox that no other user may read.
-            inbox_prefix=f"_INBOX.{settings.nats_user}" if settings.nats_user else "_INBOX",
-            pending_size=0,
-            ping_interval=_PING_INTERVAL_S,
-            max_outstanding_pings=2,
-            connect_timeout=_CONNECT_TIMEOUT_S,
-            reconnect_time_wait=1,
-            max_reconnect_attempts=-1,
-            error_cb=_log_error,
-            disconnected_cb=disconnected,
-            reconnected_cb=reconnected,
-        )
+        # A client that may reconnect tries for ever already at first; whoever opens the service
+        # tries again, and meanwhile can say why it isn't ready.
+        async with asyncio.timeout(_CONNECT_TIMEOUT_S * len(servers)):
+            await client.connect(
+                servers=servers,
+                name=name,
+                user=settings.nats_user or None,
+                password=settings.nats_password.get_secret_value() or None,
+                # Answers go to an inbox that no other user may read.
+                inbox_prefix=f"_INBOX.{settings.nats_user}" if settings.nats_user else "_INBOX",
+                pending_size=0,
+                ping_interval=_PING_INTERVAL_S,
+                max_outstanding_pings=2,
+                connect_timeout=_CONNECT_TIMEOUT_S,
+                reconnect_time_wait=1,
+                max_reconnect_attempts=-1,
+                error_cb=failed,
+                disconnected_cb=disconnected,
+                reconnected_cb=reconnected,
+            )
     except (nats.errors.Error, OSError, TimeoutError) as error:
-        raise NotReadyError(f"nats: {type(error).__name__}") from error
+        leaving = True
+        await client.close()
+        raise NotReadyError(f"nats: {_words(first_error or error)}") from error
     try:
         yield client
     finally:
         leaving = True
         await client.close()
+
+
+def _words(error: Exception) -> str:
+    """Return what the server said, which the library raises as it stands, or the error's name."""
+    said = str(error).removeprefix("nats: ").strip("'")
+    return said if type(error) is nats.errors.Error and said else type(error).__name__
 
 
 async def flushed(client: Client) -> None:
