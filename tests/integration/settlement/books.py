@@ -92,13 +92,6 @@ class Books:
         settled = [state for state in (await self.states(team_id)).values() if state == "SETTLED"]
         assert len(settled) == len(charges)
 
-    async def pending(self) -> int:
-        """Return how many records of all teams wait for their charge."""
-        async with self._owner.connect() as connection:
-            query = text("SELECT count(*) FROM inference_record WHERE state = 'PENDING'")
-            count: int = (await connection.execute(query)).scalar_one()
-        return count
-
     async def execute(self, statement: str, **parameters: object) -> None:
         """Change something as the owner of the database may."""
         async with self._owner.begin() as connection:

@@ -12,13 +12,10 @@ from integration.services import ServiceProcess, environment
 from integration.settlement.books import Books
 from integration.settlement.team import CallingTeam
 from integration.settlement.wire import wire_to
-from integration.settlement.world import World
-from nats.aio.client import Client
+from integration.settlement.world import World, world_of
 
 from contracts.inference import INFERENCE_RECORDS
-from quotagate.stack import Servers
-from settlement.handlers.dead_letters import CONSUMER
-from settlement.store.record_stream import RecordStream
+from quotagate.stack import Servers, Stack
 
 QUICK = {
     "QUOTAGATE_ACK_WAIT_S": "1",
@@ -32,19 +29,21 @@ NANO = 10**9
 Make = Callable[..., ServiceProcess]
 
 
-@pytest.fixture(scope="module", autouse=True)
-async def _quiet(
-    servers: Servers, world: World, client: Client, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """What other tests published is settled, so that the first word is about our own record."""
-    process = ServiceProcess(servers, "settlement", tmp_path_factory.mktemp("quiet"), QUICK)
-    stream = RecordStream(client, CONSUMER)
-    await process.start_ready()
-    async with asyncio.timeout(TIMEOUT_S):
-        while not (await stream.progress()).is_done or await world.books.pending():
-            await asyncio.sleep(0.02)
-    process.signal(signal.SIGTERM)
-    await process.ended()
+@pytest.fixture(scope="module")
+def servers(module_servers: Stack) -> Servers:
+    """Servers where nothing is pending but what these tests publish."""
+    return module_servers.servers
+
+
+@pytest.fixture(scope="module")
+async def world(servers: Servers) -> AsyncIterator[World]:
+    async with world_of(servers) as world:
+        yield world
+
+
+@pytest.fixture
+async def team(world: World) -> CallingTeam:
+    return await world.open_team()
 
 
 @pytest.fixture
@@ -196,5 +195,7 @@ async def test_it_is_not_ready_without_a_store_and_says_which(servers: Servers, 
     nowhere = "postgresql://nobody:nothing@127.0.0.1:9/nowhere"
     process = make(QUOTAGATE_DATABASE_URL=nowhere)
     await process.start()
-    assert "postgres" in (await process.becomes_unready("service"))["service"]
+    async with asyncio.timeout(TIMEOUT_S):
+        while "postgres" not in (await process.problems()).get("service", ""):
+            await asyncio.sleep(0.02)
     assert environment(servers, "settlement")["QUOTAGATE_NATS_PASSWORD"] not in process.log()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from decimal import Decimal
 
 import pytest
@@ -9,6 +10,7 @@ from integration.settlement.books import Books
 from integration.settlement.team import CallingTeam
 from integration.settlement.world import World
 from integration.tables.rows import new_name
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from contracts.inference import InferenceRecord
 from contracts.usage import Usage
@@ -19,8 +21,9 @@ from settlement.domain.classification import classify
 from settlement.handlers.backlog import Backlog
 from settlement.handlers.settle import Settle
 from settlement.settings import Settings
-from settlement.store.accounts import AccountStore
+from settlement.store.accounts import AccountStore, Charging
 from settlement.store.balances import BalanceCache
+from settlement.store.prices import PriceBook
 from settlement.store.records import Arrival, RecordStore
 
 NEVER = asyncio.Event()
@@ -175,6 +178,60 @@ async def test_a_broken_account_stops_no_other(
         assert await books.charges(team.team_id) == [Decimal("0.001")]
     assert list((await books.states(broken.team_id)).values()) == ["PENDING"]
     await books.assert_they_add_up(broken.team_id)
+
+
+class _BuggyAccounts(AccountStore):
+    """The real store, with a bug that one team meets."""
+
+    def __init__(self, engine: AsyncEngine, team_id: str) -> None:
+        super().__init__(engine, PriceBook())
+        self._team_id = team_id
+
+    @asynccontextmanager
+    async def charging(self) -> AsyncIterator[Charging]:
+        async with super().charging() as charging:
+            lock = charging.lock
+
+            async def lock_or_fail(team_ids: Sequence[str]) -> list[str]:
+                assert self._team_id not in team_ids
+                return await lock(team_ids)
+
+            charging.lock = lock_or_fail  # type: ignore[method-assign] # of this one transaction
+            yield charging
+
+
+async def test_a_bug_that_one_team_meets_stops_no_other(
+    world: World,
+    records: RecordStore,
+    balances: BalanceCache,
+    engine: AsyncEngine,
+    settings: Settings,
+    books: Books,
+) -> None:
+    teams = [await world.open_team() for _ in range(5)]
+    for team in teams:
+        await _store(records, team.record())
+    unlucky = teams[2]
+    accounts = _BuggyAccounts(engine, unlucky.team_id)
+    await _settle_all(Settle(records, accounts, balances, Backlog(), settings))
+    assert list((await books.states(unlucky.team_id)).values()) == ["PENDING"]
+    for team in teams:
+        if team is not unlucky:
+            assert await books.charges(team.team_id) == [Decimal("0.001")]
+
+
+async def test_a_record_released_without_a_price_is_held_again(
+    team: CallingTeam, records: RecordStore, settle: Settle, books: Books
+) -> None:
+    await _store(records, team.record(price_id=None), team.record())
+    await books.execute(
+        "UPDATE inference_record SET state = 'PENDING', held_reason = NULL"
+        " WHERE team_id = :team_id",
+        team_id=team.team_id,
+    )
+    await settle.once_around(NEVER)
+    assert await books.held_reasons(team.team_id) == ["missing_price"]
+    assert await books.charges(team.team_id) == [Decimal("0.001")]
 
 
 async def test_the_cached_balance_follows(

@@ -18,7 +18,7 @@ def _price(usd: str) -> UsdPerMillion:
 PRICES = {"v1": _price("1"), "v2": _price("2"), "free": _price("0"), "tiny": _price("1E-1001")}
 
 
-def _record(record_id: int, team_id: str = "a", price_id: str = "v1") -> PendingRecord:
+def _record(record_id: int, team_id: str = "a", price_id: str | None = "v1") -> PendingRecord:
     return PendingRecord(record_id, team_id, price_id, Usage(input=1_000_000))
 
 
@@ -50,10 +50,13 @@ def test_a_free_model_is_charged_zero() -> None:
     ("price_id", "reason"),
     [
         pytest.param("v3", HeldReason.MISSING_PRICE, id="a price that doesn't exist"),
+        pytest.param(None, HeldReason.MISSING_PRICE, id="no price, released by mistake"),
         pytest.param("tiny", HeldReason.UNPRICEABLE, id="a sum with more than a thousand digits"),
     ],
 )
-def test_one_record_is_held_and_the_others_are_charged(price_id: str, reason: HeldReason) -> None:
+def test_one_record_is_held_and_the_others_are_charged(
+    price_id: str | None, reason: HeldReason
+) -> None:
     (batch,) = account_batches([_record(1), _record(2, price_id=price_id), _record(3)], PRICES)
     assert [charge.record_id for charge in batch.charges] == [1, 3]
     assert dict(batch.held) == {2: reason}

@@ -19,7 +19,7 @@ class PendingRecord:
 
     record_id: int
     team_id: str
-    price_id: str
+    price_id: str | None
     usage: Usage
 
 
@@ -56,8 +56,8 @@ def _batch(team_id: str, records: list[PendingRecord], prices: Prices) -> Accoun
     held: dict[int, HeldReason] = {}
     total_usd = Decimal(0)
     for record in records:
-        price = prices.get(record.price_id)
-        if price is None:
+        price = None if record.price_id is None else prices.get(record.price_id)
+        if record.price_id is None or price is None:
             held[record.record_id] = HeldReason.MISSING_PRICE
             continue
         try:

@@ -1,8 +1,8 @@
 """Settle: pending records become charges, account by account, and the cache hears of it.
 
 One transaction charges a group of accounts, because a commit costs as much as charging many
-records. A group that the database refuses is settled account by account, so that one broken
-account stops nobody else.
+records. A group that fails is settled account by account, so that one broken account stops nobody
+else.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ from redis_scripts import SettledBalance
 from settlement.domain.settling import AccountBatch, account_batches
 from settlement.errors import (
     CacheUnavailableError,
-    RowRefusedError,
     StoreConflictError,
     StoreUnavailableError,
 )
@@ -28,12 +27,11 @@ from settlement.settings import Settings
 from settlement.store.accounts import AccountStore, SettledAccount
 from settlement.store.balances import BalanceCache
 from settlement.store.records import RecordStore
-from tables.errors import TablesError
 
 _LOOP = "settle"
 _CONFLICT_TRIES = 5
 _CONFLICT_PAUSE_S = 0.02
-# How long an account that the database refuses is left out; only a person can mend it.
+# How long an account that can't be settled is left out; only a person can mend it.
 _LEFT_OUT_S = 30.0
 
 _logger = log.get(__name__)
@@ -87,28 +85,33 @@ class Settle:
                 if not teams:
                     break
                 after = teams[-1]
-                done = await self._settle_each(self._without_left_out(teams))
+                able = self._without_left_out(teams)
+                done = await self._settle_each(able) if able else _Done()
                 progress = progress or bool(done.batches)
                 after = done.reached or after
             except StoreUnavailableError as error:
                 FAILURES.labels(_LOOP).inc()
                 _logger.warning("settling waits", detail=str(error))
                 return False
-            except Exception:  # the outermost loop: the next group may succeed
-                FAILURES.labels(_LOOP).inc()
-                _logger.exception("settling failed", after=after)
         return progress
 
     async def _settle_each(self, teams: Sequence[str]) -> _Done:
-        """Settle a group together, or, where the database refuses it, one by one."""
+        """Settle a group together, or, whatever goes wrong with that, one by one.
+
+        Raises:
+            StoreUnavailableError: nobody's turn would end better now.
+
+        """
         try:
             return await self._settle(teams)
-        except (RowRefusedError, TablesError) as error:
-            if len(teams) == 1:
-                FAILURES.labels(_LOOP).inc()
-                _logger.exception("account not settled", team_id=teams[0], detail=str(error))
-                self._left_out_until_s[teams[0]] = _now_s() + _LEFT_OUT_S
-                return _Done()
+        except StoreUnavailableError:
+            raise
+        except Exception:  # the outermost loop: what is wrong with one team is not with another
+            FAILURES.labels(_LOOP).inc()
+            _logger.exception("settling failed", teams=len(teams), first_team_id=teams[0])
+        if len(teams) == 1:
+            self._left_out_until_s[teams[0]] = _now_s() + _LEFT_OUT_S
+            return _Done()
         alone = [await self._settle_each([team_id]) for team_id in teams]
         return _Done([batch for done in alone for batch in done.batches])
 

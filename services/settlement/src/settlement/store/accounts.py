@@ -145,7 +145,8 @@ class Charging:
 
     async def prices(self, records: Sequence[PendingRecord]) -> Prices:
         """Return the prices that the records pinned; one that doesn't exist is missing."""
-        return await self._prices.of(self._connection, {record.price_id for record in records})
+        pinned = {record.price_id for record in records if record.price_id is not None}
+        return await self._prices.of(self._connection, pinned)
 
     async def post(self, batches: Sequence[AccountBatch]) -> list[SettledAccount]:
         """Debit the accounts, store the charges, and mark the records; true with the commit.
