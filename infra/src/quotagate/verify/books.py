@@ -18,7 +18,7 @@ _STATEMENTS = {
 _FIGURES = statement(SQL, "figures")
 # Doctor complains of clocks that differ by more than a second; a minute is no pinned price's doing.
 _CLOCK_TOLERANCE_S = 60
-_PREFETCHED_ROWS = 200
+_PREFETCHED_ROWS = 2_000
 
 
 async def check_books(snapshot: AsyncConnection, pending_limit_s: int, report: Report) -> None:

@@ -33,9 +33,13 @@ SELECT DISTINCT found.kind, team_id, 'account' AS subject, found.due, found.is
 FROM judged
 CROSS JOIN LATERAL (
     VALUES
-        ('balance_is_not_the_sum', wrong_sum, CAST(ledger_usd AS text), CAST(balance_usd AS text)),
         (
-            'balance_is_not_the_last', wrong_last, CAST(last_usd AS text), CAST(balance_usd AS text)
+            'balance_is_not_the_sum', wrong_sum,
+            CAST(trim_scale(ledger_usd) AS text), CAST(trim_scale(balance_usd) AS text)
+        ),
+        (
+            'balance_is_not_the_last', wrong_last,
+            CAST(trim_scale(last_usd) AS text), CAST(trim_scale(balance_usd) AS text)
         ),
         ('account_version', wrong_version, CAST(ledger_version AS text), CAST(version AS text)),
         ('team_without_account', has_team AND NOT has_account, 'an account', 'none'),

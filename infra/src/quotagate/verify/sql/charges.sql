@@ -58,8 +58,11 @@ CROSS JOIN LATERAL (
         ('record_without_charge', no_charge, 'a charge', 'none'),
         ('charge_without_record', no_record, 'a record', 'none'),
         ('charge_of_unsettled_record', not_settled, 'SETTLED', state),
-        ('charge_without_usage', no_usage, 'no charge', CAST(amount_usd AS text)),
-        ('charge_amount', wrong_amount, CAST(due_usd AS text), CAST(amount_usd AS text)),
+        ('charge_without_usage', no_usage, 'no charge', CAST(trim_scale(amount_usd) AS text)),
+        (
+            'charge_amount', wrong_amount,
+            CAST(trim_scale(due_usd) AS text), CAST(trim_scale(amount_usd) AS text)
+        ),
         ('charge_by_another_price', other_price, pinned_id, CAST(price_id AS text)),
         ('charge_without_price', no_price, 'a price', CAST(price_id AS text)),
         (

@@ -24,7 +24,10 @@ SELECT found.kind, team_id, 'ledger entry ' || entry_id AS subject, found.due, f
 FROM judged
 CROSS JOIN LATERAL (
     VALUES
-        ('entry_is_not_its_charges', wrong_sum, CAST(charges_usd AS text), CAST(amount_usd AS text)),
+        (
+            'entry_is_not_its_charges', wrong_sum,
+            CAST(trim_scale(charges_usd) AS text), CAST(trim_scale(amount_usd) AS text)
+        ),
         ('charge_of_no_usage_debit', wrong_reason, 'USAGE', reason),
         ('charge_without_entry', wrong_entry, 'an entry', 'none'),
         (

@@ -24,8 +24,9 @@ CROSS JOIN LATERAL (
         ('ledger_version', wrong_version, CAST(version_due AS text), CAST(account_version AS text)),
         (
             'running_balance', wrong_balance,
-            CAST(balance_due_usd AS text), CAST(balance_after_usd AS text)
+            CAST(trim_scale(balance_due_usd) AS text),
+            CAST(trim_scale(balance_after_usd) AS text)
         ),
-        ('entry_amount', wrong_amount, 'a number above zero', CAST(amount_usd AS text))
+        ('entry_amount', wrong_amount, 'a number above zero', CAST(trim_scale(amount_usd) AS text))
 ) AS found (kind, wrong, due, "is")
 WHERE (wrong_version OR wrong_balance OR wrong_amount) AND found.wrong

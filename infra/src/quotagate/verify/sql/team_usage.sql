@@ -12,7 +12,8 @@ charged AS (
 )
 SELECT
     'team_usage' AS kind, team_id, 'all usage debits' AS subject,
-    CAST(coalesce(charged.usd, 0) AS text) AS due, CAST(coalesce(debited.usd, 0) AS text) AS "is"
+    CAST(trim_scale(coalesce(charged.usd, 0)) AS text) AS due,
+    CAST(trim_scale(coalesce(debited.usd, 0)) AS text) AS "is"
 FROM debited
 FULL JOIN charged USING (team_id)
 WHERE coalesce(debited.usd, 0) <> coalesce(charged.usd, 0)
