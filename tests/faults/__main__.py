@@ -1,4 +1,8 @@
-"""Run the fault suite: `python -m faults storm`, with `tests` on the path. See docs/faults.md."""
+"""Run the fault suite: `python -m faults storm`, with `tests` on the path. See docs/faults.md.
+
+storm   faults drawn from a seed; tour: each kind of fault and each crash point once
+bugs    bugs sown on purpose, of which the suite must catch each; bug: one, on a copy that has it
+"""
 
 import argparse
 import asyncio
@@ -6,35 +10,61 @@ import secrets
 import sys
 import time
 
+from faults.bugs import BUGS
+from faults.bugs.hunt import hunt, scenario, verdict
 from faults.run import Scenario, run
 from faults.strikes.plan import drawn, tour
 
+_MANY = 220
+_started_s = time.monotonic()
 
-def _scenario(options: argparse.Namespace) -> Scenario:
-    seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
-    if options.what == "tour":
-        return Scenario("tour", seed, tour(seed)[: options.faults])
-    return Scenario("storm", seed, drawn(seed, options.faults or 220), teams=options.teams)
+
+def _tell(text: str) -> None:
+    sys.stdout.write(f"{time.monotonic() - _started_s:6.1f}  {text}\n")
+    sys.stdout.flush()
+
+
+def _run(chosen: Scenario) -> int:
+    _tell(f"seed {chosen.seed}: SEED={chosen.seed} repeats the faults")
+    report = asyncio.run(run(chosen, _tell))
+    sys.stdout.write(f"{report}\n")
+    return 1 if report.violations else 0
+
+
+def _show_bug(name: str) -> int:
+    bug = next(bug for bug in BUGS if bug.name == name)
+    report = asyncio.run(run(scenario(bug), _tell))
+    sys.stdout.write(f"{report}\n{verdict(report)}\n")
+    return 0
+
+
+def _hunt_bugs(name: str | None) -> int:
+    wanted = [bug for bug in BUGS if name is None or name in bug.name]
+    missed = 0
+    for bug in wanted:
+        catch = asyncio.run(hunt(bug))
+        missed += not catch.caught
+        _tell(str(catch))
+    sys.stdout.write(f"bugs={len(wanted)} caught={len(wanted) - missed} missed={missed}\n")
+    return 1 if missed else 0
 
 
 def main() -> int:
     """Return 0 if every promise held, 1 otherwise."""
-    parser = argparse.ArgumentParser(prog="faults", description=__doc__)
-    parser.add_argument("what", choices=("storm", "tour"))
+    parser = argparse.ArgumentParser(prog="faults", description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("storm", "tour", "bugs", "bug"))
     parser.add_argument("--seed", type=int, help="the same seed, the same faults; default: any")
     parser.add_argument("--faults", type=int, help="how many")
-    parser.add_argument("--teams", type=int, default=24)
-    scenario = _scenario(parser.parse_args())
-    started_s = time.monotonic()
-
-    def tell(text: str) -> None:
-        sys.stdout.write(f"{time.monotonic() - started_s:6.1f}  {text}\n")
-        sys.stdout.flush()
-
-    tell(f"seed {scenario.seed}: SEED={scenario.seed} repeats the faults")
-    report = asyncio.run(run(scenario, tell))
-    sys.stdout.write(f"{report}\n")
-    return 1 if report.violations else 0
+    parser.add_argument("--name", help="of the bug")
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
+    if options.what == "bugs":
+        return _hunt_bugs(options.name)
+    if options.what == "bug":
+        return _show_bug(options.name or "")
+    if options.what == "tour":
+        return _run(Scenario("tour", seed, tour(seed)[: options.faults]))
+    return _run(Scenario("storm", seed, drawn(seed, options.faults or _MANY)))
 
 
 if __name__ == "__main__":

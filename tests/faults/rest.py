@@ -12,7 +12,7 @@ import nats.errors
 from faults import gather
 from faults.evidence import Evidence, Request, Told
 from faults.load.clients import Clients
-from faults.load.orders import Orders
+from faults.load.orders import Order, Orders
 from faults.load.teams import Team
 from faults.rules.index import Index
 from faults.rules.store import caches_agree
@@ -27,6 +27,7 @@ _READY_WITHIN_S = 60
 _REST_WITHIN_S = 90
 _CACHES_WITHIN_S = 30
 _ANSWERS_WITHIN_S = 20
+_PHANTOMS = 2
 _POLL_S = 0.4
 _EDGES = ("edge-proxy", "edge-proxy-2")
 _CONSUMERS = ((INFERENCE_RECORDS.name, "settlement"), (CONTROL_EVENTS.name, "tier-cache"))
@@ -63,16 +64,35 @@ async def heal(world: World) -> Sequence[str]:
     return problems
 
 
+async def leave_phantom_debits(world: World, clients: Clients, teams: Sequence[Team]) -> None:
+    """Have edges die between debit and record, for teams that fall silent after that.
+
+    Without traffic no settlement will tell the cache what is right.
+    """
+    orders = Orders(random.Random("phantoms"))  # noqa: S311 - no secret
+    for team in [team for team in teams if team.kind == "rich"][-_PHANTOMS:]:
+        armed = world.crash_folder / "edge.charged"
+        armed.touch()
+        await clients.send(team, _plain(orders), _EDGES[0])
+        armed.unlink(missing_ok=True)
+        await asyncio.to_thread(world.stack.wait_ready, _EDGES[0], _READY_WITHIN_S)
+
+
+def _plain(orders: Orders) -> Order:
+    """Return an order without any mishap."""
+    while True:
+        order = orders.next()
+        if order.usage is not None and order.leaves_after_bytes is None and not order.broken:
+            return order
+
+
 async def answers_again(clients: Clients, teams: Sequence[Team]) -> Sequence[str]:
     """See that each edge serves again a team that has money and room."""
     orders = Orders(random.Random("afterwards"))  # noqa: S311 - no secret
     team = next(team for team in teams if team.kind == "rich")
 
     async def ask(edge: str) -> str | None:
-        order = orders.next()
-        while order.usage is None or order.leaves_after_bytes or order.broken:
-            order = orders.next()
-        request = await clients.send(team, order, edge)
+        request = await clients.send(team, _plain(orders), edge)
         return None if request.told is Told.COMPLETE else f"{edge}: {_shown(request)}"
 
     problems = [await _until(partial(ask, edge), _ANSWERS_WITHIN_S) for edge in _EDGES]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from faults.evidence import Request, Told
 from faults.load.http import Answer, call
 from faults.load.orders import Order, Orders
-from faults.load.teams import Team
+from faults.load.teams import Key, Team
 from faults.world import World
 
 from edge_proxy.domain.problems import (
@@ -37,6 +37,7 @@ _OK = 200
 _DONE = b"data: [DONE]\n\n"
 _PAUSE_S = (0.05, 0.35)
 _AFTER_REFUSAL_S = (0.2, 0.6)
+_WITH_REVOKED_KEY = 0.04
 
 
 def judge(order: Order, answer: Answer, *, left: bool) -> Told:
@@ -82,9 +83,11 @@ class Clients:
 
     async def _run(self, team: Team, orders: Orders, rng: random.Random) -> None:
         while not self._stop.is_set():
-            request = await self.send(
-                team, orders.next(), rng.choice(("edge-proxy", "edge-proxy-2"))
-            )
+            key = team.key
+            if team.revoked is not None and rng.random() < _WITH_REVOKED_KEY:
+                key = team.revoked
+            edge = rng.choice(("edge-proxy", "edge-proxy-2"))
+            request = await self.send(team, orders.next(), edge, key)
             pause_s = _AFTER_REFUSAL_S if request.told is Told.REFUSED else _PAUSE_S
             try:
                 async with asyncio.timeout(rng.uniform(*pause_s)):
@@ -92,9 +95,9 @@ class Clients:
             except TimeoutError:
                 continue
 
-    async def send(self, team: Team, order: Order, edge: str) -> Request:
+    async def send(self, team: Team, order: Order, edge: str, key: Key | None = None) -> Request:
         """Send one request, and remember what came of it."""
-        key = team.key
+        key = key or team.key
         headers = {
             "authorization": f"Bearer {key.text}",
             "content-type": "application/json",

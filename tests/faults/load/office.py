@@ -89,6 +89,7 @@ class Office:
         old, team.key = team.key, await new_key(self._admin, team.team_id)
         certainty, _ = await self._admin.do("DELETE", f"/keys/{old.key_id}")
         self.changes += 1
+        team.revoked = old
         if certainty is Certainty.DONE:
             now_us = time.time_ns() // 1000
             self.revocations.append(Revocation(key_id=old.key_id, told_at_us=now_us))

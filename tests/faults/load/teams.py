@@ -44,6 +44,8 @@ class Team:
     """`rich`, `poor` (runs into 402) or `tight` (runs into 429)."""
     key: Key
     tier_id: str
+    revoked: Key | None = None
+    """The key before, which its holders may still try."""
 
 
 async def open_teams(

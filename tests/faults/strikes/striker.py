@@ -85,6 +85,13 @@ class Striker:
             await asyncio.sleep(self._rng.uniform(*_GAP_S))
         await self._until(lambda: not self._active)
 
+    async def again(self, kind: Kind) -> None:
+        """Strike once more with those faults of a kind that found nothing to strike."""
+        missed = [fault for fault in self.fizzled if fault.kind is kind]
+        self.fizzled = [fault for fault in self.fizzled if fault.kind is not kind]
+        for fault in missed:
+            await self._strike(fault)
+
     async def _room_for(self, fault: Fault) -> None:
         if fault.alone:
             await self._until(lambda: not self._active)
