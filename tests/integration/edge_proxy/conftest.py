@@ -34,6 +34,6 @@ async def world(
 ) -> AsyncIterator[World]:
     """A world to share: use a team of your own, leave processes and servers alone."""
     folder = tmp_path_factory.mktemp("edge")
-    async with new_world(servers, folder, raw.address, **SETTINGS) as shared:
+    async with new_world(servers, folder, raw.address, settings=SETTINGS) as shared:
         yield shared
         assert "Traceback" not in shared.edge.log(), shared.edge.log()

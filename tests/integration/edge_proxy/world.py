@@ -84,7 +84,11 @@ class EdgeProcess(ServiceProcess):
     """`python -m edge_proxy`."""
 
     def __init__(
-        self, servers: Servers, folder: Path, addresses: Mapping[str, str], **settings: str
+        self,
+        servers: Servers,
+        folder: Path,
+        addresses: Mapping[str, str],
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         routes = folder / "routes.toml"
         routes.write_text(ROUTES.format(**addresses), encoding="utf-8")
@@ -102,7 +106,7 @@ class EdgeProcess(ServiceProcess):
                 "QUOTAGATE_PREFLIGHT_TIMEOUT_MS": "10000",
                 "QUOTAGATE_POSTFLIGHT_TIMEOUT_MS": "10000",
                 "QUOTAGATE_KEY_LOOKUP_TIMEOUT_MS": "10000",
-                **settings,
+                **(settings or {}),
             },
         )
 
@@ -185,9 +189,14 @@ def asked(
 
 @contextlib.asynccontextmanager
 async def world(
-    servers: Servers, folder: Path, raw_address: str = "http://127.0.0.1:1", **settings: str
+    servers: Servers,
+    folder: Path,
+    raw_address: str = "http://127.0.0.1:1",
+    *,
+    alone: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> AsyncIterator[World]:
-    """Hold a world of one's own, with an edge that is ready."""
+    """Hold a world of one's own, with an edge that is ready; `alone`, without its stand-ins."""
     stand_ins = StandIns()
     provider = FakeProcess(folder)
     async with contextlib.AsyncExitStack() as stack:
@@ -196,15 +205,17 @@ async def world(
         bus = await stack.enter_async_context(
             connection(nats_settings(servers, "operator"), "test of the edge")
         )
-        await stack.enter_async_context(stand_ins.admission(servers))
-        await stack.enter_async_context(stand_ins.tier_cache(servers))
-        addresses = {"fake": provider.base_url, "raw": raw_address}
-        edge = EdgeProcess(servers, folder, addresses, **settings)
-        stack.push_async_callback(edge.stop)
-        await edge.start_ready()
-        http = await stack.enter_async_context(
-            httpx.AsyncClient(base_url=edge.url, timeout=60, limits=httpx.Limits())
+        edge = EdgeProcess(
+            servers, folder, {"fake": provider.base_url, "raw": raw_address}, settings
         )
+        stack.push_async_callback(edge.stop)
+        if alone:
+            await edge.start()
+        else:
+            await stack.enter_async_context(stand_ins.admission(servers))
+            await stack.enter_async_context(stand_ins.tier_cache(servers))
+            await edge.start_ready()
+        http = await stack.enter_async_context(httpx.AsyncClient(base_url=edge.url, timeout=60))
         witness = Witness(provider.base_url)
         stack.push_async_callback(witness.close)
         yield World(

@@ -42,7 +42,6 @@ from kit.health import CheckResult, Health
 
 SERVICE = "edge-proxy"
 _LAST_GRACE_S = 5.0
-_ADOPT_EVERY_S = 10.0
 
 
 _logger = log.get(__name__)
@@ -166,21 +165,21 @@ async def _open_hand_off(
         spool,
         Patience(hand_off_s=settings.hand_off_s, ack_timeout_s=settings.ack_timeout_s),
     )
-    adopt = partial(_adopt, settings.data_dir, spool)
+    adopt = partial(_adopt, settings, spool)
     for loop, name in ((hand_off.republish, "republish"), (adopt, "adopt")):
         await stack.enter_async_context(running(loop, name, settings.ack_timeout_s))
     return hand_off, journal
 
 
-async def _adopt(data_dir: Path, spool: Spool, stop: asyncio.Event) -> None:
+async def _adopt(settings: Settings, spool: Spool, stop: asyncio.Event) -> None:
     """Take over what edges of this data directory leave when they die, until told to stop."""
     while not stop.is_set():
         try:
-            async with asyncio.timeout(_ADOPT_EVERY_S):
+            async with asyncio.timeout(settings.orphan_check_s):
                 await stop.wait()
         except TimeoutError:
             try:
-                found = take_over_orphans(data_dir, spool)
+                found = take_over_orphans(settings.data_dir, spool)
             except DataDirectoryError as error:
                 _logger.warning("orphans not taken over", error=str(error))
             else:

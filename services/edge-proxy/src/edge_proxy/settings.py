@@ -44,6 +44,9 @@ class Settings(NatsSettings):
     ack_timeout_s: float = Field(
         2.0, gt=0, description="Seconds one publish waits for its acknowledgement."
     )
+    orphan_check_s: float = Field(
+        10.0, gt=0, description="Seconds between looks for what dead edges left in the data folder."
+    )
 
     max_in_flight: int = Field(
         1024, ge=1, description="Requests handled at once; more are refused with 503."
