@@ -1,7 +1,6 @@
 """After the storm: every fault is healed, and everything must come to rest by itself."""
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ from faults.load.orders import Order, Orders
 from faults.load.teams import Team
 from faults.rules.index import Index
 from faults.rules.store import caches_agree
+from faults.seeds import chance
 from faults.strikes.fault import PROGRAMS, SERVERS
 from faults.world import World
 
@@ -69,7 +69,7 @@ async def leave_phantom_debits(world: World, clients: Clients, teams: Sequence[T
 
     Without traffic no settlement will tell the cache what is right.
     """
-    orders = Orders(random.Random("phantoms"))  # noqa: S311 - no secret
+    orders = Orders(chance("phantoms"))
     for team in [team for team in teams if team.kind == "rich"][-_PHANTOMS:]:
         armed = world.crash_folder / "edge.charged"
         armed.touch()
@@ -88,7 +88,7 @@ def _plain(orders: Orders) -> Order:
 
 async def answers_again(clients: Clients, teams: Sequence[Team]) -> Sequence[str]:
     """See that each edge serves again a team that has money and room."""
-    orders = Orders(random.Random("afterwards"))  # noqa: S311 - no secret
+    orders = Orders(chance("afterwards"))
     team = next(team for team in teams if team.kind == "rich")
 
     async def ask(edge: str) -> str | None:
@@ -119,7 +119,7 @@ async def caches_come_to_agree(world: World, teams: frozenset[str]) -> None:
 
 async def refuses(clients: Clients, teams: Sequence[Team], negative: frozenset[str]) -> list[str]:
     """See that teams without money are told so, by every edge."""
-    orders = Orders(random.Random("refused"))  # noqa: S311 - no secret
+    orders = Orders(chance("refused"))
     problems = []
     for team in teams:
         if team.team_id in negative:

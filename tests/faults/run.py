@@ -14,6 +14,7 @@ from faults.load.office import Office
 from faults.load.teams import Team, open_teams
 from faults.report import Report
 from faults.rules import check
+from faults.seeds import chance
 from faults.store_witness import StoreWitness
 from faults.strikes.fault import Fault, Kind
 from faults.strikes.striker import Striker, Tell
@@ -60,8 +61,7 @@ class _Run:
 
     async def carry_out(self) -> Report:
         try:
-            # S311: repeatable on purpose, no secret.
-            rng = random.Random(self._scenario.seed)  # noqa: S311
+            rng = chance(self._scenario.seed)
             teams, opened = await open_teams(self._admin, self._scenario.teams, rng)
             await self._witness.start()
             return await self._storm(teams, opened, rng)

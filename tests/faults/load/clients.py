@@ -10,6 +10,7 @@ from faults.evidence import Request, Told
 from faults.load.http import Answer, call
 from faults.load.orders import Order, Orders
 from faults.load.teams import Key, Team
+from faults.seeds import chance
 from faults.world import World
 
 from edge_proxy.domain.problems import (
@@ -70,10 +71,9 @@ class Clients:
     def start(self, each: int) -> None:
         """Let `each` applications of every team begin."""
         for index, team in enumerate(self._teams):
-            # S311: repeatable on purpose, no secret.
-            orders = Orders(random.Random(f"{self._seed}:{index}"))  # noqa: S311
+            orders = Orders(chance(f"{self._seed}:{index}"))
             for number in range(each):
-                rng = random.Random(f"{self._seed}:{index}:{number}")  # noqa: S311
+                rng = chance(f"{self._seed}:{index}:{number}")
                 self._tasks.append(asyncio.create_task(self._run(team, orders, rng)))
 
     async def stop(self) -> None:

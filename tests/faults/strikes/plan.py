@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 
+from faults.seeds import chance
 from faults.strikes.fault import CRASH_POINTS, PROGRAMS, SERVERS, WIRE_KINDS, WIRES, Fault, Kind
 
 _LASTS_S: dict[Kind, tuple[float, float]] = {
@@ -78,14 +79,14 @@ _DRAWERS = (
 
 def drawn(seed: int, count: int) -> Sequence[Fault]:
     """Return faults drawn from a seed; the same seed gives the same faults."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable on purpose, no secret
+    rng = chance(seed)
     drawers, weights = zip(*_DRAWERS, strict=True)
     return [drawer(rng) for drawer in rng.choices(drawers, weights, k=count)]
 
 
 def tour(seed: int) -> Sequence[Fault]:
     """Return a short plan in which each kind strikes somewhere, and each crash point once."""
-    rng = random.Random(seed)  # noqa: S311 - repeatable on purpose, no secret
+    rng = chance(seed)
     faults = [Fault(Kind.CRASH, point) for point in CRASH_POINTS]
     faults += [_fault(rng, kind, rng.choice(WIRES)) for kind in sorted(WIRE_KINDS)]
     faults += [_fault(rng, kind, "valkey") for kind in _STORE_KINDS]

@@ -1,7 +1,6 @@
 """Has faults strike, several at once where they don't disturb each other."""
 
 import asyncio
-import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,6 +10,7 @@ import asyncpg
 import nats.errors
 from faults.evidence import Window
 from faults.load.office import Office
+from faults.seeds import chance
 from faults.strikes import messages, processes, stores, wires
 from faults.strikes.fault import WIRE_KINDS, Fault, InForce, Kind
 from faults.strikes.processes import NotReachedError
@@ -66,7 +66,7 @@ class Striker:
     def __init__(self, world: World, office: Office, seed: int, tell: Tell) -> None:
         self._world = world
         self._office = office
-        self._rng = random.Random(seed)  # noqa: S311 - repeatable on purpose, no secret
+        self._rng = chance(seed)
         self._tell = tell
         self._active: dict[asyncio.Task[None], Fault] = {}
         self.windows: list[Window] = []
