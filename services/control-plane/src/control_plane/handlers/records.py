@@ -100,6 +100,8 @@ class RecordsAsked(PageAsked):
     state: RecordState | None = Field(default=None, description="Only those in this state.")
 
 
+_SAME_IN_ROW = Record.model_fields.keys() & InferenceRecord.model_fields.keys()
+
 _LISTING: Listing[ChargedRecord] = Listing(
     "records", (int,), lambda row: (row.record.record_id or 0,)
 )
@@ -125,7 +127,8 @@ def _charge(row: UsageCharge | None) -> Charge | None:
 
 def _tell(charged: ChargedRecord) -> Record:
     row = charged.record
-    same = row.model_dump(include=set(Record.model_fields))
+    # Not model_dump: the state is text in the row, and it would warn of that in the log.
+    same = {name: getattr(row, name) for name in _SAME_IN_ROW}
     return Record(**same, usage=_usage(row), charge=_charge(charged.charge))
 
 
