@@ -1,17 +1,30 @@
 """A bounded pool to Postgres, and the check that what it commits is durable."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import asyncpg
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from kit.errors import NotReadyError, UnsafeServerError
+from kit.errors import NotReadyError
+from kit.flaws import Flaw, refuse
 from kit.health import CheckResult
 from kit.settings import PostgresSettings
 
 # What a lost or refused connection raises below SQLAlchemy.
 CONNECTION_ERRORS = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+
+_DURABLE: Mapping[str, str] = MappingProxyType(
+    {
+        "fsync": "A power cut loses or damages what was committed: charges, credits.",
+        "synchronous_commit": "A crash loses what was committed, and the stream has forgotten it.",
+        "full_page_writes": "A power cut leaves torn pages that no log can repair.",
+    }
+)
+_SETTINGS = text("SELECT name, setting FROM pg_settings WHERE name = ANY (CAST(:names AS text[]))")
 
 
 def connect(settings: PostgresSettings) -> AsyncEngine:
@@ -37,17 +50,29 @@ async def check(engine: AsyncEngine) -> None:
 
     Raises:
         NotReadyError: no answer.
-        UnsafeServerError: `fsync` or `synchronous_commit` is off.
+        UnsafeServerError: one of the `flaws`.
 
     """
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-        try:
-            async with engine.connect() as connection:
-                value = (await connection.execute(text(f"SHOW {setting}"))).scalar_one()
-        except (SQLAlchemyError, *CONNECTION_ERRORS) as error:
-            raise NotReadyError(f"postgres: {type(error).__name__}") from error
-        if value == "off":
-            raise UnsafeServerError(f"postgres: {setting} is off")
+    try:
+        async with engine.connect() as connection:
+            rows = (await connection.execute(_SETTINGS, {"names": list(_DURABLE)})).all()
+    except (SQLAlchemyError, *CONNECTION_ERRORS) as error:
+        raise NotReadyError(f"postgres: {type(error).__name__}") from error
+    refuse(flaws({row.name: row.setting for row in rows}))
+
+
+def flaws(settings: Mapping[str, str]) -> list[Flaw]:
+    """Return what is wrong with a server, by its `pg_settings` as one of our sessions has them."""
+    return [
+        Flaw(
+            what=f"postgres: {name} is off",
+            why=why,
+            mend=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf(); and see that no role or"
+            " database overrides it.",
+        )
+        for name, why in _DURABLE.items()
+        if settings.get(name) == "off"
+    ]
 
 
 async def ping(engine: AsyncEngine) -> CheckResult:

@@ -1,8 +1,9 @@
-"""A Redis client that never repeats a command, and the check of the server it talks to.
+"""A Redis client that never repeats a command, and the check of it and of its server.
 
 A repeated command whose first outcome is unknown can debit twice, so the client's retries are off.
 """
 
+from collections.abc import Mapping
 from typing import cast
 
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
@@ -10,7 +11,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, RedisError
 
-from kit.errors import NotReadyError, UnsafeServerError
+from kit.errors import NotReadyError
+from kit.flaws import Flaw, refuse
 from kit.health import CheckResult
 from kit.settings import RedisSettings
 
@@ -46,27 +48,82 @@ def connect(settings: RedisSettings) -> RedisClient:
 
 
 async def check(client: RedisClient) -> None:
-    """See that the server, or each primary of the cluster, answers and never evicts.
-
-    An evicting server forgets debts: it was seen to admit a team with an hour of debt.
+    """See that the server answers and never evicts, and that the client repeats nothing.
 
     Raises:
         NotReadyError: no answer.
-        UnsafeServerError: `maxmemory-policy` is not `noeviction`.
+        UnsafeServerError: there is a dangerous one among the `flaws`.
 
     """
+    refuse(client_flaws(client))
     try:
-        if isinstance(client, RedisCluster):
-            by_node = await client.config_get(_POLICY, target_nodes=RedisCluster.PRIMARIES)
-            answers = list(cast("dict[str, dict[str | bytes, str | bytes]]", by_node).values())
-        else:
-            answers = [cast("dict[str | bytes, str | bytes]", await client.config_get(_POLICY))]
-    except (RedisError, RedisClusterException) as error:
+        configuration = await server_configuration(client)
+    except RedisError as error:
         raise NotReadyError(f"redis: {type(error).__name__}") from error
-    found = (value for answer in answers for value in answer.values())
-    values = {value if isinstance(value, str) else value.decode() for value in found}
-    if values != {"noeviction"}:
-        raise UnsafeServerError(f"redis: {_POLICY} is {sorted(values)}, not noeviction")
+    refuse(server_flaws(configuration))
+
+
+async def server_configuration(client: RedisClient) -> dict[str, str]:
+    """Return what `server_flaws` judges.
+
+    Raises:
+        RedisError: no answer.
+
+    """
+    answer = await client.config_get("maxmemory-policy", "appendonly", "appendfsync")
+    pairs = cast("dict[str | bytes, str | bytes]", answer)
+    return {_text(name): _text(value) for name, value in pairs.items()}
+
+
+def client_flaws(client: RedisClient) -> list[Flaw]:
+    """Return what is wrong with a client: it may never repeat a command by itself."""
+    retry = client.get_retry() if isinstance(client, Redis) else client.retry
+    if retry is not None and retry.get_retries() == 0:
+        return []
+    return [
+        Flaw(
+            what="redis: the client repeats commands whose outcome is unknown",
+            why="A rough debit whose reply came late would be subtracted twice.",
+            mend="Make the client with kit.redis.connect, which turns its retries off.",
+        )
+    ]
+
+
+def server_flaws(configuration: Mapping[str, str]) -> list[Flaw]:
+    """Return what is wrong with a server, by its `CONFIG GET`."""
+    flaws = []
+    policy = configuration.get("maxmemory-policy")
+    if policy != "noeviction":
+        flaws.append(
+            Flaw(
+                what=f"redis: maxmemory-policy is {policy}, not noeviction",
+                why="An evicted TAT is a forgotten debt: a team that owed an hour was admitted.",
+                mend="CONFIG SET maxmemory-policy noeviction, and in the configuration file.",
+            )
+        )
+    if configuration.get("appendonly") != "yes":
+        flaws.append(
+            Flaw(
+                what="redis: appendonly is off",
+                why="A restart forgets every team's debt; balances are read again.",
+                mend="CONFIG SET appendonly yes, and in the configuration file.",
+                dangerous=False,
+            )
+        )
+    elif configuration.get("appendfsync") == "no":
+        flaws.append(
+            Flaw(
+                what="redis: appendfsync is no",
+                why="After a power cut the debts of half a minute may be forgotten.",
+                mend="CONFIG SET appendfsync everysec, and in the configuration file.",
+                dangerous=False,
+            )
+        )
+    return flaws
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode()
 
 
 async def ping(client: RedisClient) -> CheckResult:

@@ -26,6 +26,7 @@ STORE_BUGS = (
                 "never_again = Retry(NoBackoff(), 0)",
                 "never_again = Retry(NoBackoff(), 3)",
             ),
+            Edit("shared/src/kit/redis.py", "retry.get_retries() == 0", "retry.get_retries() >= 0"),
         ),
         faults=(
             Fault(Kind.LOSE_REPLIES, "admission>valkey", 0.5),
@@ -113,7 +114,11 @@ STORE_BUGS = (
                 "ON CONFLICT (inference_id, attempt_no) DO NOTHING\n",
                 "",
             ),
-            Edit(f"{_SQL}/unique_indexes.sql", "SELECT count(*) = 2\n", "SELECT true\n"),
+            Edit(
+                "shared/src/tables/guards.py",
+                "missing = set(GUARDS).difference(live)\n",
+                "missing = {g for g in set(GUARDS) - set(live) if g.kind != 'unique'}\n",
+            ),
         ),
         faults=(Fault(Kind.REPEAT_ANEW, "messages"), Fault(Kind.REORDER, "messages")),
         breaks=frozenset({Rule.CHARGED_TWICE}),
@@ -122,7 +127,7 @@ STORE_BUGS = (
         name="a full stream discards the old",
         edits=(
             Edit(_STREAMS, "discard=DiscardPolicy.NEW,", "discard=DiscardPolicy.OLD,"),
-            Edit(_STREAMS, "if found.discard != DiscardPolicy.NEW:", "if found.discard is None:"),
+            Edit(_STREAMS, "(found.discard != DiscardPolicy.NEW,", "(found.discard is None,"),
         ),
         faults=(Fault(Kind.STREAM_FULL, "records", 4),) * 2,
         breaks=frozenset({Rule.SUCCESS_NOT_RECORDED, Rule.INVISIBLE_REQUEST}),

@@ -25,6 +25,7 @@ from kit import postgres
 from kit.asgi import health_routes, lifespan
 from kit.background import Loop, running
 from kit.health import Health
+from tables import guards
 
 
 def build(settings: ControlPlaneSettings) -> Starlette:
@@ -69,6 +70,7 @@ def build(settings: ControlPlaneSettings) -> Starlette:
     async def open_service(stack: contextlib.AsyncExitStack) -> None:
         stack.push_async_callback(engine.dispose)
         await postgres.check(engine)
+        await guards.check(engine)
         health.add("postgres", partial(postgres.ping, engine))
         health.add("nats", bus.check)
         for name, loop in loops.items():

@@ -31,10 +31,10 @@ from settlement.handlers.trim import Trim
 from settlement.settings import Settings
 from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
-from settlement.store.measures import check_unique
 from settlement.store.prices import PriceBook
 from settlement.store.record_stream import RecordStream
 from settlement.store.records import RecordStore
+from tables import guards
 
 
 def build(settings: Settings) -> Starlette:
@@ -64,7 +64,7 @@ async def _open_database(stack: contextlib.AsyncExitStack, settings: Settings) -
     engine = postgres.connect(settings)
     stack.push_async_callback(engine.dispose)
     await postgres.check(engine)
-    await check_unique(engine)
+    await guards.check(engine)
     return engine
 
 
