@@ -90,10 +90,10 @@ docs: $(READY) ## generate the documents that come from the code
 	@$(BIN)/python -m quotagate.settings_page > docs/settings.md
 	@$(BIN)/python -m quotagate.settings_page > docs/settings.md
 
-lock: ## choose newer packages and write requirements.lock
+lock: ## write requirements.lock; newer versions with: UPGRADE=--upgrade
 	@$(PYTHON) -m venv build/lock
 	@build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
-	@build/lock/bin/python -m uv pip compile --quiet --upgrade --universal --generate-hashes \
+	@build/lock/bin/python -m uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
 		--no-emit-index-url --python-version 3.11 --no-annotate --all-extras \
 		--no-emit-package quotagate-shared --no-emit-package quotagate-redis-scripts \
 		--custom-compile-command 'make lock' --output-file requirements.lock $(PROJECTS)
