@@ -1,6 +1,10 @@
-"""Settlement's own clients on the real servers, with its rights."""
+"""Settlement's own clients on servers of these tests alone, with its rights.
 
-from collections.abc import AsyncIterator
+Settlement charges whatever waits and looks at all that is cached, so what other tests leave behind
+would be its work here.
+"""
+
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from integration.services import environment
@@ -9,6 +13,7 @@ from integration.settlement.team import CallingTeam
 from integration.settlement.world import World, world_of
 from nats.aio.client import Client
 from sqlalchemy.ext.asyncio import AsyncEngine
+from stacks import stack_of_servers
 
 from kit import postgres, redis
 from kit.bus.connection import connection
@@ -22,6 +27,13 @@ from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
 from settlement.store.prices import PriceBook
 from settlement.store.records import RecordStore
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers with the records, messages and balances of these tests only."""
+    with stack_of_servers("settlement") as stack:
+        yield stack.servers
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,47 @@
+"""Real servers and services on free ports, in a folder of this run, removed when they are done."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from quotagate.stack import PortPolicy, Stack
+
+_STACKS = Path(__file__).parents[1] / "build" / "test-stacks"
+
+
+@contextlib.contextmanager
+def stack_of_servers(name: str) -> Iterator[Stack]:
+    """Start NATS, Valkey and a migrated Postgres without any service; `name` is the stack's own."""
+    with new_stack(name) as stack:
+        stack.up(services=())
+        yield stack
+
+
+@contextlib.contextmanager
+def new_stack(name: str) -> Iterator[Stack]:
+    """Make a stack in which nothing runs yet; take down whatever runs in it in the end."""
+    _remove_leftovers()
+    stack = Stack(_STACKS / f"{os.getpid()}-{name}", PortPolicy.FREE)
+    try:
+        yield stack
+    finally:
+        stack.down()
+
+
+def _remove_leftovers() -> None:
+    """Take down the stacks of runs that were killed before they could."""
+    for folder in _STACKS.glob("*-*"):
+        pid = folder.name.partition("-")[0]
+        if pid.isdecimal() and not _process_lives(int(pid)):
+            Stack(folder, PortPolicy.FREE).down()
+
+
+def _process_lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
