@@ -2,14 +2,18 @@
 
 import importlib
 import sys
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType, ModuleType
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from kit.settings import PREFIX, ServiceSettings
+from quotagate.cli.local import DIRECTORY_VARIABLE
+from quotagate.cli.setup import DemoSettings, MigrateSettings
+from quotagate.stack import binaries, ports, postgres_binaries
+from quotagate.stores import StoreSettings
 
 _SERVICES = (
     "edge_proxy",
@@ -19,6 +23,17 @@ _SERVICES = (
     "control_plane",
     "fake_provider",
 )
+
+_COMMANDS: Mapping[str, type[ServiceSettings]] = MappingProxyType(
+    {
+        "quotagate migrate": MigrateSettings,
+        "quotagate demo": DemoSettings,
+        "quotagate verify": StoreSettings,
+    }
+)
+
+Row = tuple[str, str, str]
+"""The variable, its default and its meaning, as they stand in a table."""
 
 _HEAD = """# Settings
 
@@ -53,20 +68,53 @@ def _default(field: FieldInfo) -> str:
     return f"`{value}`" if value not in {None, ""} else "*none*"
 
 
-def _section(service: str) -> Iterator[str]:
-    settings = settings_class(importlib.import_module(f"{service}.settings"))
-    yield f"\n## {service.replace('_', '-')}\n"
+def _table(title: str, rows: Iterable[Row]) -> Iterator[str]:
+    yield f"\n## {title}\n"
     yield "| variable | default | meaning |"
     yield "| --- | --- | --- |"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _settings(settings: type[BaseModel], leave_out: frozenset[str] = frozenset()) -> Iterator[Row]:
     for name, field in settings.model_fields.items():
         if not field.description:
-            raise LookupError(f"{service}: the setting {name} has no description")
-        yield f"| `{PREFIX}{name.upper()}` | {_default(field)} | {field.description} |"
+            raise LookupError(f"{settings.__module__}: the setting {name} has no description")
+        if name not in leave_out:
+            yield f"`{PREFIX}{name.upper()}`", _default(field), field.description
+
+
+def _services() -> Iterator[str]:
+    for service in _SERVICES:
+        settings = settings_class(importlib.import_module(f"{service}.settings"))
+        yield from _table(service.replace("_", "-"), _settings(settings))
+
+
+def _commands() -> Iterator[str]:
+    # What every process has, but a command that ends doesn't use.
+    unused = frozenset(ServiceSettings.model_fields)
+    for command, settings in _COMMANDS.items():
+        yield from _table(command, _settings(settings, leave_out=unused))
+
+
+def _stack() -> Iterator[Row]:
+    yield f"`{DIRECTORY_VARIABLE}`", "`.quotagate`", "The stack's folder: state, logs, data."
+    for name, port in ports.DEFAULTS.items():
+        default = f"`{port}` or the next free"
+        yield f"`{ports.variable(name)}`", default, f"Port of {name} on 127.0.0.1."
+    programs = {
+        binaries.NATS_VARIABLE: "The NATS server to run.",
+        binaries.VALKEY_VARIABLE: "The Valkey or Redis server to run.",
+        postgres_binaries.VARIABLE: "The folder of `postgres` and `initdb` to run.",
+    }
+    for variable, meaning in programs.items():
+        yield f"`{variable}`", "the package's", meaning
 
 
 def page() -> str:
     """Return the whole page."""
-    return _HEAD + "\n".join(line for service in _SERVICES for line in _section(service)) + "\n"
+    stack = _table("quotagate up: the stack on one machine", _stack())
+    return _HEAD + "\n".join((*_services(), *_commands(), *stack)) + "\n"
 
 
 if __name__ == "__main__":
