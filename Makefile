@@ -17,12 +17,13 @@ SOURCES := shared/src lua/redis_scripts infra/src infra/fake-provider/src infra/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up stop down ps logs test check format docs lock clean
+.PHONY: help setup up stop down ps logs test faults faults-short faults-bugs check format docs \
+	lock clean
 
 help: ## this text
 	@echo 'Quotagate: admission control for LLM traffic.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo 'Python 3.11 or newer: make PYTHON=/path/to/python3 ...  (now: $(PYTHON))'
 
@@ -69,6 +70,15 @@ logs: $(READY) ## show the logs' last lines; NAME=admission for one, F=-f to fol
 
 test: $(READY) ## run all tests against real servers on free ports; some with: ARGS=tests/unit
 	@$(BIN)/python -m pytest $(ARGS)
+
+faults: $(READY) ## the long fault suite: 220 faults, and no promise broken; repeat with: SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m faults storm $(if $(SEED),--seed $(SEED))
+
+faults-short: $(READY) ## the short one, under three minutes; also part of make test
+	@PYTHONPATH=tests $(BIN)/python -m faults tour $(if $(SEED),--seed $(SEED))
+
+faults-bugs: $(READY) ## sow each bug of the fault suite into a copy of the code; each must be caught
+	@PYTHONPATH=tests $(BIN)/python -m faults bugs $(if $(NAME),--name "$(NAME)")
 
 check: $(READY) ## check format, lint, types, and that generated documents are up to date
 	@$(BIN)/python -m ruff format --check .

@@ -1,7 +1,9 @@
 """Run the fault suite: `python -m faults storm`, with `tests` on the path. See docs/faults.md.
 
-storm   faults drawn from a seed; tour: each kind of fault and each crash point once
-bugs    bugs sown on purpose, of which the suite must catch each; bug: one, on a copy that has it
+storm   faults drawn from a seed, many of them
+tour    each kind of fault and each crash point once
+bugs    bugs sown on purpose, of which the suite must catch each
+bug     the run that brings a bug to light, on whatever code is imported
 """
 
 import argparse
