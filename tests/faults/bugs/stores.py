@@ -97,7 +97,7 @@ STORE_BUGS = (
         name="a float in the price",
         edits=(
             Edit(
-                "services/settlement/src/settlement/domain/pricing.py",
+                "shared/src/kit/pricing.py",
                 "            tokens_cost_usd(tokens, usd_per_million)\n",
                 "            type(usd_per_million)(float(tokens) * float(usd_per_million) / 1e6)\n",
             ),

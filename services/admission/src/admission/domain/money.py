@@ -1,7 +1,8 @@
 """What an attempt costs at once: the rough debit."""
 
 from contracts.usage import Usage, UsdPerMillion
-from kit.money import ceil_nano_usd, exact_sum, tokens_cost_usd
+from kit.money import ceil_nano_usd
+from kit.pricing import usage_cost_usd
 
 
 def rough_debit_nano_usd(usage: Usage, usd_per_million: UsdPerMillion) -> int:
@@ -14,14 +15,4 @@ def rough_debit_nano_usd(usage: Usage, usd_per_million: UsdPerMillion) -> int:
         kit.money.InexactAmountError: the price has more digits than can be calculated exactly.
 
     """
-    per_class = (
-        (usage.input, usd_per_million.input),
-        (usage.cache_read, usd_per_million.cache_read),
-        (usage.cache_write_5m, usd_per_million.cache_write_5m),
-        (usage.cache_write_1h, usd_per_million.cache_write_1h),
-        (usage.output, usd_per_million.output),
-        (usage.reasoning, usd_per_million.reasoning),
-    )
-    return ceil_nano_usd(
-        exact_sum(*(tokens_cost_usd(tokens, price) for tokens, price in per_class if tokens))
-    )
+    return ceil_nano_usd(usage_cost_usd(usage, usd_per_million))

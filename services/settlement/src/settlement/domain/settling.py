@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from contracts.usage import Usage, UsdPerMillion
 from kit.money import InexactAmountError, exact_sum
+from kit.pricing import usage_cost_usd
 from settlement.domain.classification import HeldReason
-from settlement.domain.pricing import usage_charge_usd
 
 Prices = Mapping[str, UsdPerMillion]
 """Price by the id that records pin. A missing one doesn't exist."""
@@ -61,7 +61,7 @@ def _batch(team_id: str, records: list[PendingRecord], prices: Prices) -> Accoun
             held[record.record_id] = HeldReason.MISSING_PRICE
             continue
         try:
-            amount_usd = usage_charge_usd(record.usage, price)
+            amount_usd = usage_cost_usd(record.usage, price)
             total_usd = exact_sum(total_usd, amount_usd)
         except InexactAmountError:
             held[record.record_id] = HeldReason.UNPRICEABLE

@@ -1,4 +1,4 @@
-"""Usage charges to the last digit."""
+"""What usage costs, to the last digit."""
 
 from decimal import Decimal
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.usage import Usage, UsdPerMillion
 from kit.money import InexactAmountError, ceil_nano_usd
-from settlement.domain.pricing import usage_charge_usd
+from kit.pricing import usage_cost_usd
 
 CLASSES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
 FIXTURE = UsdPerMillion(
@@ -22,7 +22,7 @@ FIXTURE = UsdPerMillion(
 
 
 @pytest.mark.parametrize(
-    ("usage", "charge_usd"),
+    ("usage", "cost_usd"),
     [
         pytest.param(Usage(), "0", id="no tokens"),
         pytest.param(Usage(output=1000), "0.004", id="output 1,000 with reasoning inside"),
@@ -35,8 +35,8 @@ FIXTURE = UsdPerMillion(
         pytest.param(Usage(input=10**9), "1000", id="the largest usage that is charged"),
     ],
 )
-def test_charge(usage: Usage, charge_usd: str) -> None:
-    assert usage_charge_usd(usage, FIXTURE) == Decimal(charge_usd)
+def test_cost(usage: Usage, cost_usd: str) -> None:
+    assert usage_cost_usd(usage, FIXTURE) == Decimal(cost_usd)
 
 
 def _one_dollar_but(**usd: str) -> UsdPerMillion:
@@ -48,13 +48,13 @@ def test_a_price_below_a_nano_usd_a_token_is_exact() -> None:
     price = UsdPerMillion(
         **{**dict.fromkeys(CLASSES, Decimal(0)), "input": Decimal("0.0000000001")}
     )
-    assert usage_charge_usd(Usage(input=3), price) == Decimal("3E-16")
+    assert usage_cost_usd(Usage(input=3), price) == Decimal("3E-16")
 
 
 def test_an_amount_that_would_lose_a_digit_is_an_error() -> None:
     price = _one_dollar_but(output="1E-1001")
     with pytest.raises(InexactAmountError):
-        usage_charge_usd(Usage(input=1, output=1), price)
+        usage_cost_usd(Usage(input=1, output=1), price)
 
 
 tokens = st.integers(0, 10**9)
@@ -64,15 +64,15 @@ usd_per_million = st.builds(UsdPerMillion, **dict.fromkeys(CLASSES, prices))
 
 
 @given(usages, usd_per_million)
-def test_the_charge_is_the_sum_over_the_classes_in_integers(
+def test_the_cost_is_the_sum_over_the_classes_in_integers(
     usage: Usage, price: UsdPerMillion
 ) -> None:
     # The prices have twelve places, so this sum is exact integer arithmetic in 10⁻¹⁸ USD.
     expected = sum(getattr(usage, name) * int(getattr(price, name).scaleb(12)) for name in CLASSES)
-    assert int(usage_charge_usd(usage, price).scaleb(18)) == expected
-    assert ceil_nano_usd(usage_charge_usd(usage, price)) == -(-expected // 10**9)
+    assert int(usage_cost_usd(usage, price).scaleb(18)) == expected
+    assert ceil_nano_usd(usage_cost_usd(usage, price)) == -(-expected // 10**9)
 
 
 @given(st.lists(usages, max_size=4), usd_per_million)
-def test_charging_twice_gives_the_same(many: list[Usage], price: UsdPerMillion) -> None:
-    assert [usage_charge_usd(u, price) for u in many] == [usage_charge_usd(u, price) for u in many]
+def test_pricing_twice_gives_the_same(many: list[Usage], price: UsdPerMillion) -> None:
+    assert [usage_cost_usd(u, price) for u in many] == [usage_cost_usd(u, price) for u in many]

@@ -1,4 +1,4 @@
-"""The usage charge: exact decimals, a pure function of a record's usage and its pinned price."""
+"""What usage costs: the one formula behind the rough debit and the usage charge."""
 
 from decimal import Decimal
 
@@ -6,7 +6,7 @@ from contracts.usage import Usage, UsdPerMillion
 from kit.money import exact_sum, tokens_cost_usd
 
 
-def usage_charge_usd(usage: Usage, price: UsdPerMillion) -> Decimal:
+def usage_cost_usd(usage: Usage, price: UsdPerMillion) -> Decimal:
     """Return Σ tokens × USD per million ÷ 10⁶ over the token classes. Nothing is rounded.
 
     Raises:
