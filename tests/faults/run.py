@@ -20,7 +20,6 @@ from faults.strikes.fault import Fault, Kind
 from faults.strikes.striker import Striker, Tell
 from faults.world import World
 
-_CALM_S = 3.0
 _STEP_US = 50_000
 
 
@@ -34,6 +33,8 @@ class Scenario:
     teams: int = 24
     applications: int = 2
     """Of each team, each with one request at a time."""
+    calm_s: float = 3.0
+    """Load without faults, before the storm and after it."""
 
 
 def _quiet(_text: str) -> None:
@@ -46,7 +47,10 @@ async def run(scenario: Scenario, tell: Tell = _quiet) -> Report:
     try:
         await world.open()
         tell("the world is up")
-        return await _Run(world, scenario, tell).carry_out()
+        report = await _Run(world, scenario, tell).carry_out()
+        if report.violations:
+            tell(f"logs are kept in {world.keep_logs()}")
+        return report
     finally:
         await world.close()
 
@@ -79,11 +83,11 @@ class _Run:
         striker = Striker(world, office, seed, self._tell)
         clients.start(self._scenario.applications)
         office.start()
-        await asyncio.sleep(_CALM_S)
+        await asyncio.sleep(self._scenario.calm_s)
         await striker.run(self._possible(self._scenario.faults))
         await striker.again(Kind.CRASH)
         problems = list(await rest.heal(world))
-        await asyncio.sleep(_CALM_S)
+        await asyncio.sleep(self._scenario.calm_s)
         await asyncio.gather(clients.stop(), office.stop())
         self._tell(f"the storm is over: {len(clients.history)} requests")
         await rest.leave_phantom_debits(world, clients, teams)

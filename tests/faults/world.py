@@ -135,6 +135,12 @@ class World:
         self.disk.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def keep_logs(self) -> Path:
+        """Copy everybody's logs to where they outlive the world; return the folder."""
+        kept = _BUILD / "faults-logs" / self.folder.name
+        shutil.copytree(self.stack.directory / "logs", kept, dirs_exist_ok=True)
+        return kept
+
     def edge_address(self, edge: str) -> tuple[str, int]:
         """Return where clients find an edge: at the end of their wire to it."""
         return "127.0.0.1", self.wiring.links[f"clients>{edge}"].port

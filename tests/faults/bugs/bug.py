@@ -28,5 +28,7 @@ class Bug:
     edits: Sequence[Edit]
     faults: Sequence[Fault]
     """What brings it to light."""
+    calm_s: float = 3.0
+    """Load without faults before and after them."""
     breaks: frozenset[Rule]
     """Each of these would be a catch; a wrong rule would not."""

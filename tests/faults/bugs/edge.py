@@ -76,11 +76,10 @@ EDGE_BUGS = (
             ),
         ),
         faults=(
-            Fault(Kind.LOSE_REPLIES, "admission>valkey", 0.5),
-            Fault(Kind.LOSE_REPLIES, "admission-2>valkey", 0.5),
-            Fault(Kind.LOSE_REPLIES, "admission>valkey", 0.3),
-            Fault(Kind.LOSE_REPLIES, "admission-2>valkey", 0.3),
-        ),
+            Fault(Kind.LOSE_REPLIES, "admission>valkey", 1.5),
+            Fault(Kind.LOSE_REPLIES, "admission-2>valkey", 1.5),
+        )
+        * 3,
         breaks=frozenset({Rule.DEBITED_TOO_OFTEN}),
     ),
     Bug(
@@ -110,7 +109,8 @@ EDGE_BUGS = (
     Bug(
         name="revocations heard by nobody",
         edits=(Edit(f"{_EDGE}/app.py", "    await keys.follow_revocations(client)\n", ""),),
-        faults=(Fault(Kind.FORGET_SCRIPTS, "valkey"),) * 12,
+        faults=(),
+        calm_s=10,
         breaks=frozenset({Rule.REVOKED_KEY_ACCEPTED}),
     ),
 )

@@ -42,7 +42,14 @@ class Catch:
 
 def scenario(bug: Bug) -> Scenario:
     """Return the run that brings a bug to light."""
-    return Scenario("bug", SEED, bug.faults, teams=_TEAMS, applications=_APPLICATIONS)
+    return Scenario(
+        "bug",
+        SEED,
+        bug.faults,
+        teams=_TEAMS,
+        applications=_APPLICATIONS,
+        calm_s=bug.calm_s,
+    )
 
 
 def verdict(report: Report) -> str:

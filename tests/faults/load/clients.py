@@ -38,7 +38,7 @@ _OK = 200
 _DONE = b"data: [DONE]\n\n"
 _PAUSE_S = (0.05, 0.35)
 _AFTER_REFUSAL_S = (0.2, 0.6)
-_WITH_REVOKED_KEY = 0.04
+_WITH_REVOKED_KEY = 0.08
 
 
 def judge(order: Order, answer: Answer, *, left: bool) -> Told:
