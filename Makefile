@@ -59,7 +59,7 @@ stop: $(READY) ## stop everything and keep its data
 
 down: ## stop everything and remove all it made, data included
 	@if [ -d .quotagate ] || [ -n "$$QUOTAGATE_STACK_DIR" ]; then \
-		$(MAKE) --no-print-directory $(READY) && $(BIN)/python -m quotagate down; \
+		$(MAKE) --silent --no-print-directory $(READY) && $(BIN)/python -m quotagate down; \
 	else echo 'Nothing is there.'; fi
 
 ps: $(READY) ## show each process: state, health, port
