@@ -17,9 +17,7 @@ def _policy(*, rpm: int = 60, tpm: int = 60_000, request_burst: int = 0) -> Poli
     ("policies", "longest"),
     [
         pytest.param([], LongestDebts(_DAY_US, _DAY_US), id="nothing known: a day"),
-        pytest.param(
-            [_policy(tpm=10**9)], LongestDebts(_DAY_US, _DAY_US), id="fast tiers: a day"
-        ),
+        pytest.param([_policy(tpm=10**9)], LongestDebts(_DAY_US, _DAY_US), id="fast tiers: a day"),
         pytest.param(
             [_policy()], LongestDebts(_DAY_US, _TOKENS * 1_000), id="60,000 TPM: 1 ms a token"
         ),
