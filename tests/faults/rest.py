@@ -10,12 +10,10 @@ import httpx
 import nats.errors
 from faults import gather
 from faults.evidence import Evidence, Request, Told
-from faults.load.clients import Clients
-from faults.load.orders import Order, Orders
+from faults.load.clients import EDGES, Clients
 from faults.load.teams import Team
 from faults.rules.index import Index
 from faults.rules.store import caches_agree
-from faults.seeds import chance
 from faults.strikes.fault import PROGRAMS, SERVERS
 from faults.world import World
 
@@ -29,7 +27,6 @@ _CACHES_WITHIN_S = 30
 _ANSWERS_WITHIN_S = 20
 _PHANTOMS = 2
 _POLL_S = 0.4
-_EDGES = ("edge-proxy", "edge-proxy-2")
 _CONSUMERS = ((INFERENCE_RECORDS.name, "settlement"), (CONTROL_EVENTS.name, "tier-cache"))
 _UNSEEN = (OSError, TimeoutError, httpx.HTTPError, nats.errors.Error, asyncpg.PostgresError)
 
@@ -69,33 +66,23 @@ async def leave_phantom_debits(world: World, clients: Clients, teams: Sequence[T
 
     Without traffic no settlement will tell the cache what is right.
     """
-    orders = Orders(chance("phantoms"))
     for team in [team for team in teams if team.kind == "rich"][-_PHANTOMS:]:
         armed = world.crash_folder / "edge.charged"
         armed.touch()
-        await clients.send(team, _plain(orders), _EDGES[0])
+        await clients.ask(team)
         armed.unlink(missing_ok=True)
-        await asyncio.to_thread(world.stack.wait_ready, _EDGES[0], _READY_WITHIN_S)
-
-
-def _plain(orders: Orders) -> Order:
-    """Return an order without any mishap."""
-    while True:
-        order = orders.next()
-        if order.usage is not None and order.leaves_after_bytes is None and not order.broken:
-            return order
+        await asyncio.to_thread(world.stack.wait_ready, "edge-proxy", _READY_WITHIN_S)
 
 
 async def answers_again(clients: Clients, teams: Sequence[Team]) -> Sequence[str]:
     """See that each edge serves again a team that has money and room."""
-    orders = Orders(chance("afterwards"))
     team = next(team for team in teams if team.kind == "rich")
 
     async def ask(edge: str) -> str | None:
-        request = await clients.send(team, _plain(orders), edge)
+        request = await clients.ask(team, edge)
         return None if request.told is Told.COMPLETE else f"{edge}: {_shown(request)}"
 
-    problems = [await _until(partial(ask, edge), _ANSWERS_WITHIN_S) for edge in _EDGES]
+    problems = [await _until(partial(ask, edge), _ANSWERS_WITHIN_S) for edge in EDGES]
     return [problem for problem in problems if problem is not None]
 
 
@@ -119,12 +106,11 @@ async def caches_come_to_agree(world: World, teams: frozenset[str]) -> None:
 
 async def refuses(clients: Clients, teams: Sequence[Team], negative: frozenset[str]) -> list[str]:
     """See that teams without money are told so, by every edge."""
-    orders = Orders(chance("refused"))
     problems = []
     for team in teams:
         if team.team_id in negative:
-            for edge in _EDGES:
-                request = await clients.send(team, orders.next(), edge)
+            for edge in EDGES:
+                request = await clients.ask(team, edge)
                 if request.told is not Told.REFUSED:
                     problems.append(f"{team.team_id} owes money: {_shown(request)}")
     return problems
@@ -135,7 +121,7 @@ def _shown(request: Request) -> str:
 
 
 async def _unrest(world: World, http: httpx.AsyncClient) -> str | None:
-    for edge in _EDGES:
+    for edge in EDGES:
         text = (await http.get(f"{world.stack.url(edge)}/metrics")).text
         for gauge in ("quotagate_in_flight", "quotagate_spool_depth"):
             if (value := _sample(text, gauge)) != 0:

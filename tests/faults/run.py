@@ -14,6 +14,7 @@ from faults.load.office import Office
 from faults.load.teams import Team, open_teams
 from faults.report import Report
 from faults.rules import check
+from faults.scene import Scene
 from faults.seeds import chance
 from faults.store_witness import StoreWitness
 from faults.strikes.fault import Fault, Kind
@@ -80,7 +81,7 @@ class _Run:
         clocks_apart_us = _clocks_apart_us()
         clients = Clients(world, teams, seed)
         office = Office(self._admin, teams, rng)
-        striker = Striker(world, office, seed, self._tell)
+        striker = Striker(Scene(world, teams, clients, office), seed, self._tell)
         clients.start(self._scenario.applications)
         office.start()
         await asyncio.sleep(self._scenario.calm_s)

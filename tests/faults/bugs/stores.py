@@ -28,11 +28,12 @@ STORE_BUGS = (
             ),
             Edit("shared/src/kit/redis.py", "retry.get_retries() == 0", "retry.get_retries() >= 0"),
         ),
+        # Short, because a connection that was made anew must still find the second try waiting.
         faults=(
-            Fault(Kind.LOSE_REPLIES, "admission>valkey", 0.5),
-            Fault(Kind.LOSE_REPLIES, "admission-2>valkey", 0.5),
+            Fault(Kind.LOSE_REPLIES, "admission>valkey", 0.2),
+            Fault(Kind.LOSE_REPLIES, "admission-2>valkey", 0.2),
         )
-        * 2,
+        * 10,
         breaks=frozenset({Rule.DEBITED_TOO_OFTEN}),
     ),
     Bug(

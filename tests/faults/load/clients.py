@@ -35,6 +35,7 @@ _NOTHING_WAS_SENT = frozenset(
 _REFUSALS = frozenset({400, 401, 402, 403, 404, 413, 429})
 _UNAVAILABLE = 503
 _OK = 200
+EDGES = ("edge-proxy", "edge-proxy-2")
 _DONE = b"data: [DONE]\n\n"
 _PAUSE_S = (0.05, 0.35)
 _AFTER_REFUSAL_S = (0.2, 0.6)
@@ -64,6 +65,8 @@ class Clients:
         self._world = world
         self._teams = teams
         self._seed = seed
+        self._rng = chance(seed)
+        self._orders: dict[str, Orders] = {}
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.history: list[Request] = []
@@ -71,6 +74,8 @@ class Clients:
     def start(self, each: int) -> None:
         """Let `each` applications of every team begin."""
         for index, team in enumerate(self._teams):
+            if team.kind == "idle":
+                continue
             orders = Orders(chance(f"{self._seed}:{index}"))
             for number in range(each):
                 rng = chance(f"{self._seed}:{index}:{number}")
@@ -86,7 +91,7 @@ class Clients:
             key = team.key
             if team.revoked is not None and rng.random() < _WITH_REVOKED_KEY:
                 key = team.revoked
-            edge = rng.choice(("edge-proxy", "edge-proxy-2"))
+            edge = rng.choice(EDGES)
             request = await self.send(team, orders.next(), edge, key)
             pause_s = _AFTER_REFUSAL_S if request.told is Told.REFUSED else _PAUSE_S
             try:
@@ -94,6 +99,14 @@ class Clients:
                     await self._stop.wait()
             except TimeoutError:
                 continue
+
+    async def ask(self, team: Team, edge: str | None = None) -> Request:
+        """Send one request without any mishap, to this edge or to either."""
+        orders = self._orders.setdefault(team.team_id, Orders(chance(team.team_id)))
+        order = orders.next()
+        while not order.is_plain:
+            order = orders.next()
+        return await self.send(team, order, edge or self._rng.choice(EDGES))
 
     async def send(self, team: Team, order: Order, edge: str, key: Key | None = None) -> Request:
         """Send one request, and remember what came of it."""

@@ -38,11 +38,10 @@ class Office:
         if self._task is not None:
             await self._task
 
-    async def change_everything(self) -> None:
-        """Move every team's tier and balance, at once."""
+    async def change(self, teams: Sequence[Team]) -> None:
+        """Move these teams to another tier, and credit them, at once."""
         await asyncio.gather(
-            *(self._move_tier(team) for team in self._teams),
-            *(self._post(team, "credits", Decimal("0.000000001")) for team in self._teams),
+            *(self._move_tier(team) for team in teams), *(self._credit(team) for team in teams)
         )
 
     async def _run(self) -> None:

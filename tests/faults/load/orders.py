@@ -26,6 +26,11 @@ class Order:
     broken: bool = False
     """The body is no JSON: it must be refused."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing goes wrong on purpose."""
+        return self.usage is not None and self.leaves_after_bytes is None and not self.broken
+
     def body(self) -> dict[str, object]:
         """Return the request's body."""
         return {

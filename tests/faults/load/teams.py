@@ -24,7 +24,8 @@ TIERS = ("storm-a", "storm-b")
 TIGHT_TIER = "storm-tight"
 _WIDE = {"rpm": 60_000, "tpm": 1_000_000_000}
 _TIGHT = {"rpm": 60, "tpm": 60_000}
-_CREDITS = {"rich": "1000.000000000000000000001", "poor": "0.02", "tight": "100"}
+_CREDITS = {"rich": "1000.000000000000000000001", "poor": "0.02", "tight": "100", "idle": "5"}
+_IDLE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Team:
 
     team_id: str
     kind: str
-    """`rich`, `poor` (runs into 402) or `tight` (runs into 429)."""
+    """`rich`, `poor` (runs into 402), `tight` (runs into 429), or `idle`: calls only when asked."""
     key: Key
     tier_id: str
     revoked: Key | None = None
@@ -51,7 +52,7 @@ class Team:
 async def open_teams(
     admin: Admin, count: int, rng: random.Random
 ) -> tuple[Sequence[Team], Sequence[Posting]]:
-    """Open so many teams; return them, and what was credited to them."""
+    """Open so many teams and some idle ones; return them, and what was credited to them."""
     for tier_id in TIERS:
         await admin.must("PUT", f"/tiers/{tier_id}", _WIDE)
     await admin.must("PUT", f"/tiers/{TIGHT_TIER}", _TIGHT)
@@ -59,8 +60,8 @@ async def open_teams(
         price = {"provider": PROVIDER, "model": model, "usd_per_million": usd_per_million}
         await admin.must("POST", "/prices", price)
     teams, postings = [], []
-    for number in range(count):
-        kind = "poor" if number % 6 == 4 else "tight" if number % 6 == 5 else "rich"
+    kinds = ["poor" if n % 6 == 4 else "tight" if n % 6 == 5 else "rich" for n in range(count)]
+    for number, kind in enumerate([*kinds, *["idle"] * _IDLE]):
         team_id = f"storm-{number}"
         tier_id = TIGHT_TIER if kind == "tight" else rng.choice(TIERS)
         await admin.must("POST", "/teams", {"team_id": team_id, "tier_id": tier_id})

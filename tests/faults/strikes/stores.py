@@ -2,7 +2,7 @@
 
 import asyncio
 
-from faults.load.office import Office
+from faults.scene import Scene
 from faults.strikes.fault import Fault, wires
 from faults.wiring import Trouble
 from faults.world import World
@@ -10,7 +10,8 @@ from nats.js.api import StreamConfig
 
 from contracts.inference import INFERENCE_RECORDS
 
-_LATE_S = 1.5
+# An event that the held one fetches is given back, and comes again a second later.
+_HEARD_WITHIN_S = 2.5
 _REFRESHES_S = 2.5
 
 
@@ -26,20 +27,21 @@ async def forget_scripts(world: World, _fault: Fault) -> None:
         await valkey.script_flush()
 
 
-async def late_fill(world: World, office: Office) -> None:
+async def late_fill(scene: Scene) -> None:
     """Have fills arrive that read the database before a change which the cache has heard of.
 
-    One tier-cache's way to Valkey is held, so that its fills are late; then every team changes,
-    which the other one hears.
+    One tier-cache's way to Valkey is held, so that its fills are late. Then teams change that
+    nobody else asks about: the other one evicts what isn't there, and nothing fills it anew.
     """
-    held = "tier-cache>valkey"
+    world, held = scene.world, "tier-cache>valkey"
+    idle = [team for team in scene.teams if team.kind == "idle"]
     async with world.valkey() as valkey:
         try:
             await world.wiring.begin(held, Trouble(hold_requests=True))
             await valkey.flushall()
-            await asyncio.sleep(_LATE_S / 3)
-            await office.change_everything()
-            await asyncio.sleep(_LATE_S / 2)
+            await asyncio.gather(*(scene.clients.ask(team) for team in idle))
+            await scene.office.change(idle)
+            await asyncio.sleep(_HEARD_WITHIN_S)
         finally:
             await world.wiring.end(held)
 

@@ -9,7 +9,7 @@ from functools import partial
 import asyncpg
 import nats.errors
 from faults.evidence import Window
-from faults.load.office import Office
+from faults.scene import Scene
 from faults.seeds import chance
 from faults.strikes import messages, processes, stores, wires
 from faults.strikes.fault import WIRE_KINDS, Fault, InForce, Kind
@@ -63,9 +63,8 @@ Tell = Callable[[str], None]
 class Striker:
     """Strikes, and remembers when which fault was in force."""
 
-    def __init__(self, world: World, office: Office, seed: int, tell: Tell) -> None:
-        self._world = world
-        self._office = office
+    def __init__(self, scene: Scene, seed: int, tell: Tell) -> None:
+        self._scene = scene
         self._rng = chance(seed)
         self._tell = tell
         self._active: dict[asyncio.Task[None], Fault] = {}
@@ -123,9 +122,9 @@ class Striker:
 
     async def _do(self, fault: Fault) -> InForce | None:
         if fault.kind is Kind.LATE_FILL:
-            await stores.late_fill(self._world, self._office)
+            await stores.late_fill(self._scene)
             return None
-        return await _STRIKES[fault.kind](self._world, fault)
+        return await _STRIKES[fault.kind](self._scene.world, fault)
 
     def _remember(self, fault: Fault, outer: InForce, inner: InForce | None) -> None:
         """Remember a fault by its longest time, or, if it is evidence, by what is sure."""
