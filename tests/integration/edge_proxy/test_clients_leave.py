@@ -111,32 +111,34 @@ async def send_request(client: socket.socket, world: World, team: Team, model: s
     await asyncio.get_running_loop().sock_sendall(client, data)
 
 
-async def leaves_before_the_answer(world: World, team: Team) -> None:
-    asking = asyncio.create_task(world.ask(team, latency_ms=100, more=STREAM))
-    await world.witness.requests(1, marker=team.team_id)
-    asking.cancel()
-    await asyncio.wait([asking])
+async def leaves_before_the_stream(world: World, team: Team) -> None:
+    await leave_at_the_gate(world, team, more=STREAM)
 
 
 async def leaves_a_whole_answer(world: World, team: Team) -> None:
-    asking = asyncio.create_task(world.ask(team, latency_ms=100))
+    await leave_at_the_gate(world, team, more={})
+
+
+async def leaves_a_stream(world: World, team: Team) -> None:
+    await leave_after(world, team, 2, gate=team.team_id, gate_after_chunks=2)
+
+
+async def leave_at_the_gate(world: World, team: Team, more: dict[str, Any]) -> None:
+    asking = asyncio.create_task(world.ask(team, gate=team.team_id, more=more))
     await world.witness.requests(1, marker=team.team_id)
     asking.cancel()
     await asyncio.wait([asking])
 
 
-async def leaves_a_stream(world: World, team: Team) -> None:
-    await leave_after(world, team, 2, chunk_count=8, chunk_interval_ms=20)
-
-
 @pytest.mark.parametrize(
-    "leave", [leaves_before_the_answer, leaves_a_whole_answer, leaves_a_stream]
+    "leave", [leaves_before_the_stream, leaves_a_whole_answer, leaves_a_stream]
 )
 async def test_many_leave_and_nothing_stays(
     world: World, leave: Callable[[World, Team], Awaitable[None]]
 ) -> None:
     teams = [world.team() for _ in range(60)]
     await asyncio.gather(*(leave(world, team) for team in teams))
+    await asyncio.gather(*(world.witness.open_gate(team.team_id) for team in teams))
     records = await asyncio.gather(*(world.records.one(team.team_id) for team in teams))
     assert {record.outcome for record in records} == {Outcome.SUCCEEDED}
     assert all(record.client_gone for record in records)

@@ -26,9 +26,7 @@ async def world(
     settings = {
         "QUOTAGATE_HAND_OFF_S": "1",
         "QUOTAGATE_ACK_TIMEOUT_S": "0.3",
-        "QUOTAGATE_PREFLIGHT_TIMEOUT_MS": "1000",
         "QUOTAGATE_POSTFLIGHT_TIMEOUT_MS": "300",
-        "QUOTAGATE_KEY_LOOKUP_TIMEOUT_MS": "1000",
     }
     async with new_world(module_servers.servers, folder, settings=settings) as own:
         yield own
@@ -107,7 +105,8 @@ async def test_a_full_stream_at_the_end_of_a_stream(world: World) -> None:
 
 
 async def test_a_frozen_server_during_the_call(world: World, module_servers: Stack) -> None:
-    team = world.team()
+    team, later = world.team(), world.team()
+    assert (await world.ask(later)).status_code == 200
     asking = asyncio.create_task(world.ask(team, gate=team.team_id))
     await world.witness.requests(1, marker=team.team_id)
     with frozen(module_servers, "nats"):
@@ -115,8 +114,9 @@ async def test_a_frozen_server_during_the_call(world: World, module_servers: Sta
         answer = await asking
         is_unavailable(answer.status_code, answer.json())
         assert len(spooled(world)) == 1
-        refused = await world.ask(world.team())
+        refused = await world.ask(later)
         is_unavailable(refused.status_code, refused.json())
+        assert len(world.stand_ins.preflights_of(later.team_id)) == 1
     record = await world.records.one(team.team_id)
     assert record.outcome is Outcome.SUCCEEDED
     assert record.usage is not None

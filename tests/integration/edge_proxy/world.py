@@ -72,7 +72,7 @@ timeouts = {{ idle_s = 0.3 }}
 [[models.impatient.deployments]]
 provider = "fake"
 model = "impatient"
-timeouts = {{ first_byte_s = 0.3, idle_s = 0.3 }}
+timeouts = {{ first_byte_s = 1, idle_s = 1 }}
 [[models.brief.deployments]]
 provider = "fake"
 model = "brief"

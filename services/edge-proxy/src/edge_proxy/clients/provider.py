@@ -6,7 +6,8 @@ What pyqwest was seen to do, and this file rests on:
 - A connection lost before the answer's head is a RemoteProtocolError; so is one lost in the body,
   garbage in place of HTTP, and a body shorter than it said. A body that can't be decompressed is a
   ReadError.
-- Cancelling `execute` or a read closes the connection: the provider learns of it at once.
+- Cancelling `execute` closes the connection: the provider learns of it at once. Cancelling a read
+  does so only most of the time, closing the response always.
 - After a cancelled read the iterator says that the answer is over, as if it were whole. So a read
   that was cut is never continued here.
 - Compression that nobody asked for is undone, and `content-encoding` goes with it.
@@ -99,6 +100,7 @@ class Exchange:
         except StopAsyncIteration:
             return None
         except TimeoutError as error:
+            await self.close()
             raise ProviderTimeoutError from error
         except (*_BROKEN, ConnectionError) as error:
             raise BrokenAnswerError from error
