@@ -7,7 +7,50 @@ import msgspec
 
 from contracts.contract import Message, RequestReply
 from contracts.ids import AttemptNo, KeyId, TeamId
+from contracts.limits import (
+    Count,
+    LimitExplanation,
+    LimitReason,
+    LimitScope,
+    LimitState,
+    Policy,
+    Rates,
+    RateState,
+    Refusal,
+    TokenWeights,
+)
 from contracts.usage import Price, Usage
+
+__all__ = [
+    "LEASE_RELEASE",
+    "LEASE_RENEW",
+    "LIMITS",
+    "POSTFLIGHT",
+    "PREFLIGHT",
+    "Decision",
+    "Deployment",
+    "Lease",
+    "LeaseReply",
+    "LeaseRequest",
+    "LimitExplanation",
+    "LimitReason",
+    "LimitScope",
+    "LimitState",
+    "LimitsReply",
+    "LimitsRequest",
+    "Policy",
+    "PostflightReply",
+    "PostflightRequest",
+    "PreflightReply",
+    "PreflightRequest",
+    "RateState",
+    "Rates",
+    "Refusal",
+    "TokenWeights",
+]
+
+Model = Annotated[str, msgspec.Meta(max_length=256)]
+LeaseName = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 
 
 class Deployment(Message, frozen=True, kw_only=True):
@@ -17,29 +60,6 @@ class Deployment(Message, frozen=True, kw_only=True):
     model: str
 
 
-class Policy(Message, frozen=True, kw_only=True):
-    """The numbers of a tier at one moment; a call in flight keeps those it was admitted under."""
-
-    tier_id: str
-    rpm: Annotated[int, msgspec.Meta(ge=1)]
-    tpm: Annotated[int, msgspec.Meta(ge=1)]
-    request_burst: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Requests that may be in debt beyond the one in turn."""
-    token_burst: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Tokens that may be in debt while requests are still admitted."""
-
-
-class LimitState(Message, frozen=True, kw_only=True):
-    """Both limits as the script left them; the debts are microseconds of the Redis clock."""
-
-    limit_requests: int
-    remaining_requests: int
-    reset_requests_us: int
-    limit_tokens: int
-    remaining_tokens: int
-    reset_tokens_us: int
-
-
 class Decision(StrEnum):
     """What preflight decided. Everything but `ALLOWED` moved nothing."""
 
@@ -47,6 +67,17 @@ class Decision(StrEnum):
     MODEL_NOT_PRICED = "model_not_priced"
     BALANCE_NEGATIVE = "balance_negative"
     RATE_LIMITED = "rate_limited"
+    """By any limit; `refusal` says which."""
+    NEVER_ADMISSIBLE = "never_admissible"
+    """The request alone is larger than a limit: waiting doesn't help."""
+
+
+class Lease(Message, frozen=True, kw_only=True):
+    """A place among the team's inferences in flight, held until released or expired."""
+
+    name: LeaseName
+    life_us: int
+    """It expires this long after it was taken or last renewed."""
 
 
 class PreflightRequest(Message, frozen=True, kw_only=True):
@@ -59,6 +90,10 @@ class PreflightRequest(Message, frozen=True, kw_only=True):
     deployments: tuple[Deployment, ...]
     deadline_us: int
     """Unix microseconds of the caller's clock; a request whose deadline has passed is dropped."""
+    attempt_no: AttemptNo = 1
+    """The attempt that will begin, if admitted."""
+    estimated_input_tokens: Count = 0
+    """What the input has at least; asked of the day's tokens, and kept nowhere."""
 
 
 class PreflightReply(Message, frozen=True, kw_only=True):
@@ -66,13 +101,18 @@ class PreflightReply(Message, frozen=True, kw_only=True):
 
     decision: Decision
     reason: str | None = None
-    """Which limit refused: `requests` or `tokens`."""
+    """Which limit refused: a value of `LimitReason`."""
     retry_after_us: int = 0
     """The longest wait until the limits that refused would admit."""
     limits: LimitState | None = None
     policy: Policy | None = None
     prices: tuple[Price | None, ...] = ()
     """For each deployment of the request, in its order, the pinned price; None: not priced."""
+    refusal: Refusal | None = None
+    shadowed: tuple[LimitReason, ...] = ()
+    """Limits in shadow mode that would have refused; the attempt's usage isn't charged to them."""
+    lease: Lease | None = None
+    """None: the tier doesn't limit concurrency, or the request was refused."""
 
 
 class PostflightRequest(Message, frozen=True, kw_only=True):
@@ -86,6 +126,13 @@ class PostflightRequest(Message, frozen=True, kw_only=True):
     price: Price
     deadline_us: int
     """Unix microseconds of the caller's clock; a request whose deadline has passed is dropped."""
+    key_id: KeyId | None = None
+    model: Model | None = None
+    """As in the preflight; without them what is limited by key and model isn't charged."""
+    shadowed: tuple[LimitReason, ...] = ()
+    """From the preflight's reply."""
+    lease: LeaseName | None = None
+    """The lease that ends with this attempt; None: there is none, or it goes on."""
 
 
 class PostflightReply(Message, frozen=True, kw_only=True):
@@ -96,10 +143,30 @@ class PostflightReply(Message, frozen=True, kw_only=True):
     """False: there was no balance in the cache; nothing was debited and none was created."""
 
 
-class LimitsRequest(Message, frozen=True, kw_only=True):
-    """What would the limits say of this team now? Moves nothing."""
+class LeaseRequest(Message, frozen=True, kw_only=True):
+    """A lease to be renewed for its full life, or to be given back."""
 
     team_id: TeamId
+    lease: LeaseName
+    deadline_us: int
+    """Unix microseconds of the caller's clock; a request whose deadline has passed is dropped."""
+
+
+class LeaseReply(Message, frozen=True, kw_only=True):
+    """`held` False: the lease had expired. A renewal has taken it again: the call is in flight."""
+
+    held: bool
+
+
+class LimitsRequest(Message, frozen=True, kw_only=True):
+    """What would the limits say of this team now? Moves nothing.
+
+    With a key or a model the limits of those are told as well.
+    """
+
+    team_id: TeamId
+    key_id: KeyId | None = None
+    model: Model | None = None
 
 
 class LimitsReply(Message, frozen=True, kw_only=True):
@@ -114,6 +181,10 @@ class LimitsReply(Message, frozen=True, kw_only=True):
     balance_version: int | None = None
     limits: LimitState | None = None
     """None when the tier is not cached, or its policy not known here."""
+    explained: tuple[LimitExplanation, ...] = ()
+    """Every limit of the tier that would be asked; empty where `limits` is None."""
+    decides: LimitReason | None = None
+    """Which of them would refuse the next request; None: none of those that are known."""
 
 
 PREFLIGHT = RequestReply(
@@ -129,6 +200,20 @@ POSTFLIGHT = RequestReply(
     reply=PostflightReply,
     served_by="admission",
     summary="Advance the token TAT by real usage and subtract the rough debit; sent once.",
+)
+LEASE_RENEW = RequestReply(
+    subject="quota.v1.admission.lease.renew",
+    request=LeaseRequest,
+    reply=LeaseReply,
+    served_by="admission",
+    summary="Keep the lease of a call that is still in flight.",
+)
+LEASE_RELEASE = RequestReply(
+    subject="quota.v1.admission.lease.release",
+    request=LeaseRequest,
+    reply=LeaseReply,
+    served_by="admission",
+    summary="Give back the lease of a call that ended without a postflight.",
 )
 LIMITS = RequestReply(
     subject="quota.v1.admission.limits",

@@ -1,5 +1,9 @@
 """What services ask tier-cache, the only reader of the database on the request path."""
 
+from typing import Annotated
+
+import msgspec
+
 from contracts.admission import Policy
 from contracts.contract import Message, RequestReply
 from contracts.ids import KeyId, TeamId
@@ -57,6 +61,23 @@ class BalanceFillReply(Message, frozen=True, kw_only=True):
     found: bool
 
 
+class DayFillRequest(Message, frozen=True, kw_only=True):
+    """Put into Redis what the team used on one day, unless it is there.
+
+    The day is from `start_us` until before `end_us`, unix microseconds.
+    """
+
+    team_id: TeamId
+    start_us: Annotated[int, msgspec.Meta(ge=0)]
+    end_us: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class DayFillReply(Message, frozen=True, kw_only=True):
+    """`found` False: no such team, nothing written."""
+
+    found: bool
+
+
 class PoliciesRequest(Message, frozen=True, kw_only=True):
     """All policies, please."""
 
@@ -97,6 +118,13 @@ BALANCE_FILL = RequestReply(
     reply=BalanceFillReply,
     served_by="tier-cache",
     summary="Fill the team's balance in Redis from the settled balance, if it is missing.",
+)
+DAY_FILL = RequestReply(
+    subject="quota.v1.cache.day.fill",
+    request=DayFillRequest,
+    reply=DayFillReply,
+    served_by="tier-cache",
+    summary="Fill the team's daily counters in Redis from its inference records, if missing.",
 )
 POLICIES = RequestReply(
     subject="quota.v1.cache.policies",

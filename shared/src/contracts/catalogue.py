@@ -8,10 +8,13 @@ from contracts.contract import Event, RequestReply, Stream
 REQUESTS: tuple[RequestReply[Any, Any], ...] = (
     admission.PREFLIGHT,
     admission.POSTFLIGHT,
+    admission.LEASE_RENEW,
+    admission.LEASE_RELEASE,
     admission.LIMITS,
     cache.KEY_RESOLVE,
     cache.TIER_RESOLVE,
     cache.BALANCE_FILL,
+    cache.DAY_FILL,
     cache.POLICIES,
     cache.PRICES,
 )

@@ -1,0 +1,144 @@
+"""Limits: a tier's numbers, which limit refused, and the state of each."""
+
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from contracts.contract import Message
+
+PerMinute = Annotated[int, msgspec.Meta(ge=1)]
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class LimitReason(StrEnum):
+    """Every limit that can refuse; a closed set, in the order in which equal waits are told."""
+
+    REQUESTS = "requests"
+    TOKENS = "tokens"
+    INPUT_TOKENS = "input_tokens"
+    OUTPUT_TOKENS = "output_tokens"
+    KEY_REQUESTS = "key_requests"
+    KEY_TOKENS = "key_tokens"
+    MODEL_REQUESTS = "model_requests"
+    MODEL_TOKENS = "model_tokens"
+    CONCURRENCY = "concurrency"
+    DAY_REQUESTS = "day_requests"
+    DAY_TOKENS = "day_tokens"
+
+
+class LimitScope(StrEnum):
+    """Whose limit it is: the team's, of one of its keys, or of the team at one model."""
+
+    TEAM = "team"
+    KEY = "key"
+    MODEL = "model"
+
+
+class Rates(Message, frozen=True, kw_only=True):
+    """Requests and tokens per minute of one key, or of a team at one model; None: not limited."""
+
+    rpm: PerMinute | None = None
+    tpm: PerMinute | None = None
+
+
+class TokenWeights(Message, frozen=True, kw_only=True):
+    """How much a token of each class counts against the limits per minute; exact decimals."""
+
+    input: Decimal = Decimal(1)
+    cache_read: Decimal = Decimal(1)
+    cache_write_5m: Decimal = Decimal(1)
+    cache_write_1h: Decimal = Decimal(1)
+    output: Decimal = Decimal(1)
+    reasoning: Decimal = Decimal(1)
+
+
+class Policy(Message, frozen=True, kw_only=True):
+    """The numbers of a tier at one moment; a call in flight keeps those it was admitted under.
+
+    All but the first three are off unless given.
+    """
+
+    tier_id: str
+    rpm: PerMinute
+    tpm: PerMinute
+    request_burst: Count = 0
+    """Requests that may be in debt beyond the one in turn."""
+    token_burst: Count = 0
+    """Tokens that may be in debt while requests are still admitted."""
+    input_tpm: PerMinute | None = None
+    """Input tokens per minute, cached input included, beside `tpm`."""
+    output_tpm: PerMinute | None = None
+    """Output tokens per minute, reasoning included, beside `tpm`."""
+    tpm_weights: TokenWeights | None = None
+    """For every limit of tokens per minute; None: each token counts as one."""
+    max_concurrency: Count | None = None
+    """Inferences in flight at once; 0 admits none."""
+    daily_requests: Count | None = None
+    daily_tokens: Count | None = None
+    """Tokens of a calendar day, unweighted."""
+    time_zone: str = "UTC"
+    """Where the days of the daily limits begin, an IANA name."""
+    key_rates: Rates | None = None
+    """What each API key of the team may use of the team's limits."""
+    model_rates: dict[str, Rates] = msgspec.field(default_factory=dict)
+    """What the team may use of a model, by the name that clients ask for."""
+    shadow: tuple[LimitReason, ...] = ()
+    """Limits that are decided, counted and told, and refuse nobody."""
+
+
+class RateState(Message, frozen=True, kw_only=True):
+    """One limit per minute: the limit, what remains of it, and the debt in Redis microseconds."""
+
+    limit: int
+    remaining: int
+    reset_us: int
+
+
+class LimitState(Message, frozen=True, kw_only=True):
+    """The limits as the script left them; the debts are microseconds of the Redis clock.
+
+    None: the tier doesn't have this limit, or its state isn't known.
+    """
+
+    limit_requests: int
+    remaining_requests: int
+    reset_requests_us: int
+    limit_tokens: int
+    remaining_tokens: int
+    reset_tokens_us: int
+    input_tokens: RateState | None = None
+    output_tokens: RateState | None = None
+    remaining_day_requests: int | None = None
+    remaining_day_tokens: int | None = None
+
+
+class Refusal(Message, frozen=True, kw_only=True):
+    """The limit that refused: of those that did, the one with the longest wait."""
+
+    reason: LimitReason
+    scope: LimitScope
+    limit: int
+    """What the tier says: per minute, a day, or at once."""
+    used: int
+    """How much of it is in debt, counted today, or in flight."""
+    resets_at_us: int | None = None
+    """When nothing of it is used any more, unix microseconds of the Redis clock; None: open."""
+
+
+class LimitExplanation(Message, frozen=True, kw_only=True):
+    """One limit as the next request would meet it."""
+
+    reason: LimitReason
+    scope: LimitScope
+    limit: int
+    known: bool = True
+    """False: the day's counter isn't cached; the next request has it counted from the database."""
+    used: int = 0
+    remaining: int = 0
+    reset_us: int | None = None
+    """Microseconds until nothing of it is used any more; None: open."""
+    retry_after_us: int = 0
+    """Microseconds until it would admit; 0: it would."""
+    shadow: bool = False
