@@ -2,16 +2,12 @@
 -- Preflight only judges such a TAT as the longest debt; while it refuses it writes nothing, so
 -- without this call it would refuse until the clock has caught up.
 --
--- KEYS  1 quota:{team}:rate:request_tat       ARGV  1 longest request debt, µs
---       2 quota:{team}:rate:token_tat               2 longest token debt, µs
---                                                   3 life of a TAT, ms
+-- KEYS  1… a team's TATs                      ARGV  1 life of a TAT, ms
+--                                                   2… for each, its longest debt, µs
 --
--- Reply, an array:
---   1 now, µs of this server's clock
---   2 request TAT, µs; nil: no debt
---   3 token TAT, µs; nil: no debt
---   4 1 if the request TAT was brought back, else 0
---   5 the same for the token TAT
+-- Reply, an array: 1 now, µs of this server's clock, then two for each TAT:
+--   the TAT, µs; nil: no debt
+--   1 if it was brought back, else 0
 --
 -- Writes  a TAT beyond its longest debt: now + that debt, living as long. Any other: nothing.
 
@@ -28,13 +24,15 @@ local function cap(key, max_debt_us)
     return tat_us, 0
   end
   tat_us = now_us + max_debt_us
-  local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[3])
+  local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[1])
   local expires_ms = math.max(idle_ms, math.ceil(tat_us / 1000))
   -- Numbers, not text made here: Lua would write them with 14 digits.
   redis.call('SET', key, tat_us, 'PXAT', expires_ms)
   return tat_us, 1
 end
 
-local request_tat_us, request_capped = cap(KEYS[1], tonumber(ARGV[1]))
-local token_tat_us, token_capped = cap(KEYS[2], tonumber(ARGV[2]))
-return { now_us, request_tat_us, token_tat_us, request_capped, token_capped }
+local reply = { now_us }
+for number, key in ipairs(KEYS) do
+  reply[2 * number], reply[2 * number + 1] = cap(key, tonumber(ARGV[number + 1]))
+end
+return reply

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from contracts.ids import ID_PATTERN
 from redis_scripts.errors import InvalidTeamIdError
 
+_SECOND_US = 1_000_000
 _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 
@@ -21,6 +22,9 @@ TIER_LIFE_MS = 5 * _MINUTE_MS
 TIER_JITTER_MS = _MINUTE_MS
 # Longer than the mapping it fences, and far longer than any fill can be on its way.
 TIER_FENCE_LIFE_MS = _HOUR_MS
+# After the day's end, for clocks that are apart.
+DAY_COUNTER_LIFE_MS = _HOUR_MS
+DAY_COUNTER_JITTER_MS = 3 * _MINUTE_MS
 
 BALANCE_PATTERN = "quota:{*}:account-balance"
 """Matches every team's balance key: for who looks at all of them."""
@@ -38,6 +42,39 @@ class TeamKeys(NamedTuple):
     tier_version: str
     balance: str
     balance_version: str
+    input_tat: str
+    output_tat: str
+    leases: str
+
+
+class Place(NamedTuple):
+    """Where a further limit lives among a team's keys: what follows `quota:{team}:`."""
+
+    suffix: str
+
+    def of(self, team_id: str) -> str:
+        """Return the key's name; the team's id was checked."""
+        return f"quota:{{{team_id}}}:{self.suffix}"
+
+
+INPUT_TAT = Place("rate:input_tat")
+OUTPUT_TAT = Place("rate:output_tat")
+LEASES = Place("leases")
+
+
+def key_tat(key_id: str, what: str) -> Place:
+    """Return where the TAT of an API key's own limit lives; `what` is `request` or `token`."""
+    return Place(f"key:{key_id}:{what}_tat")
+
+
+def model_tat(model: str, what: str) -> Place:
+    """Return where the TAT of a team's limit at a model lives; `what` is `request` or `token`."""
+    return Place(f"model:{model}:{what}_tat")
+
+
+def day_counter(start_us: int, end_us: int, what: str) -> Place:
+    """Return where a day's `requests` or `tokens` are counted; days of zones differ in length."""
+    return Place(f"day:{start_us // _SECOND_US}-{end_us // _SECOND_US}:{what}")
 
 
 def team_keys(team_id: str) -> TeamKeys:
@@ -57,6 +94,9 @@ def team_keys(team_id: str) -> TeamKeys:
         tier_version=f"{team}:tier:version",
         balance=f"{team}:account-balance",
         balance_version=f"{team}:account-balance:version",
+        input_tat=INPUT_TAT.of(team_id),
+        output_tat=OUTPUT_TAT.of(team_id),
+        leases=LEASES.of(team_id),
     )
 
 

@@ -1,11 +1,24 @@
 """One typed method per script."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from redis_scripts import keys as lives
-from redis_scripts.errors import OutOfRangeError
-from redis_scripts.keys import life_ms, team_keys
+from redis_scripts.further import (
+    ANY_DAY,
+    DayWindow,
+    DebtTerms,
+    Further,
+    Placed,
+    charged,
+    further_reply,
+    judged,
+    read,
+    readings,
+    where,
+)
+from redis_scripts.keys import day_counter, life_ms, team_keys
+from redis_scripts.numbers import debit, exact, integer, money, text
 from redis_scripts.pipelines import Pipelines, RedisClient
 from redis_scripts.sources import Script, load
 from redis_scripts.values import (
@@ -15,6 +28,7 @@ from redis_scripts.values import (
     BalanceRepair,
     CappedDebts,
     Charge,
+    DayUsage,
     DebtCaps,
     PostflightReply,
     PreflightReply,
@@ -26,15 +40,17 @@ from redis_scripts.values import (
     Verdict,
 )
 
-# A Lua number is a double: integers are exact below this.
-_EXACT_LIMIT = 2**53
-# Redis moves money in signed 64-bit integers: about ±9.2 billion USD.
-_MONEY_LIMIT = 2**63
+_US_PER_MS = 1_000
+# Preflight's reply for a tier without further limits and shadow mode.
+_SHORT_REPLY = 8
 
 _PREFLIGHT = load("preflight")
 _POSTFLIGHT = load("postflight")
 _CAP_DEBTS = load("cap_debts")
 _LIMITS_STATE = load("limits_state")
+_RENEW_LEASE = load("renew_lease")
+_RELEASE_LEASE = load("release_lease")
+_FILL_DAY = load("fill_day")
 _FILL_TIER = load("fill_tier")
 _EVICT_TIER = load("evict_tier")
 _FILL_BALANCE = load("fill_balance")
@@ -70,15 +86,19 @@ class RedisScripts:
         keys = team_keys(team_id)
         reply = await self._pipelines.run(
             _PREFLIGHT,
-            (keys.request_tat, keys.token_tat, keys.tier, keys.balance),
+            (
+                *(keys.request_tat, keys.token_tat, keys.tier, keys.balance),
+                *_names(team_id, terms.further),
+            ),
             (
                 terms.tier_id,
-                _exact(terms.interval_us),
-                _exact(terms.request_burst_us),
-                _exact(terms.token_burst_us),
+                exact(terms.interval_us),
+                exact(terms.request_burst_us),
+                exact(terms.token_burst_us),
                 self._tat_life_ms(),
-                _exact(terms.caps.request_us),
-                _exact(terms.caps.token_us),
+                exact(terms.caps.request_us),
+                exact(terms.caps.token_us),
+                *judged(terms.shadow, terms.further, terms.days),
             ),
         )
         return PreflightReply(
@@ -86,10 +106,11 @@ class RedisScripts:
             reply[1],
             reply[2],
             reply[3],
-            _text(reply[4]),
-            _integer(reply[5]),
+            text(reply[4]),
+            integer(reply[5]),
             bool(reply[6]),
             bool(reply[7]),
+            *(further_reply(*reply[8:]) if len(reply) > _SHORT_REPLY else ()),
         )
 
     async def postflight(self, team_id: str, charge: Charge) -> PostflightReply:
@@ -100,37 +121,51 @@ class RedisScripts:
         keys = team_keys(team_id)
         reply = await self._pipelines.run(
             _POSTFLIGHT,
-            (keys.token_tat, keys.request_tat, keys.balance, keys.balance_version),
             (
-                _exact(min(charge.cost_us, charge.caps.token_us)),
-                _debit(charge.debit_nano_usd),
+                *(keys.token_tat, keys.request_tat, keys.balance, keys.balance_version),
+                *_names(team_id, charge.further),
+            ),
+            (
+                exact(min(charge.cost_us, charge.caps.token_us)),
+                debit(charge.debit_nano_usd),
                 self._tat_life_ms(),
                 self._balance_life_ms(),
-                _exact(charge.caps.token_us),
-                _exact(charge.caps.request_us),
+                exact(charge.caps.token_us),
+                exact(charge.caps.request_us),
+                *charged(charge.further, charge.days),
             ),
         )
-        now_us, request_tat_us, token_tat_us, balance, request_capped, token_capped = reply
+        now_us, request_tat_us, token_tat_us, balance, request_capped, token_capped, *more = reply
         return PostflightReply(
             now_us,
             request_tat_us,
             token_tat_us,
-            _integer(balance),
+            integer(balance),
             bool(request_capped),
             bool(token_capped),
+            readings(*more),
         )
 
-    async def cap_debts(self, team_id: str, caps: DebtCaps) -> CappedDebts:
+    async def cap_debts(
+        self, team_id: str, caps: DebtCaps, further: Sequence[DebtTerms] = ()
+    ) -> CappedDebts:
         """Bring TATs beyond their caps back to them, after a reply said that one was capped."""
         keys = team_keys(team_id)
         reply = await self._pipelines.run(
             _CAP_DEBTS,
-            (keys.request_tat, keys.token_tat),
-            (_exact(caps.request_us), _exact(caps.token_us), self._tat_life_ms()),
+            (keys.request_tat, keys.token_tat, *_names(team_id, further)),
+            (
+                self._tat_life_ms(),
+                exact(caps.request_us),
+                exact(caps.token_us),
+                *(exact(debt.cap_us) for debt in further),
+            ),
         )
-        return CappedDebts(reply[0], reply[1], reply[2], bool(reply[3]), bool(reply[4]))
+        return CappedDebts(reply[0], reply[1], reply[3], bool(reply[2]), bool(reply[4]))
 
-    async def limits_state(self, team_id: str) -> TeamState:
+    async def limits_state(
+        self, team_id: str, further: Sequence[Further] = (), days: DayWindow = ANY_DAY
+    ) -> TeamState:
         """Read all that is cached of a team. Writes nothing and extends nothing."""
         keys = team_keys(team_id)
         now_us, request_tat, token_tat, tier, *rest = await self._pipelines.run(
@@ -142,19 +177,46 @@ class RedisScripts:
                 keys.tier_version,
                 keys.balance,
                 keys.balance_version,
+                *_names(team_id, further),
             ),
-            (),
+            tuple(read(further, days)),
         )
-        tier_version, balance, balance_version = map(_integer, rest)
+        tier_version, balance, balance_version, *more = map(integer, rest)
         return TeamState(
             now_us,
-            _integer(request_tat),
-            _integer(token_tat),
-            _text(tier),
+            integer(request_tat),
+            integer(token_tat),
+            text(tier),
             tier_version,
             balance,
             balance_version,
+            tuple(more),
         )
+
+    async def renew_lease(self, team_id: str, name: str, life_us: int) -> bool:
+        """Hold a lease for `life_us` from now, and again if it had expired; return if it hadn't."""
+        key = team_keys(team_id).leases
+        arguments = (name, exact(life_us), lives.TAT_LIFE_MS)
+        return bool(await self._pipelines.run(_RENEW_LEASE, (key,), arguments))
+
+    async def release_lease(self, team_id: str, name: str) -> bool:
+        """Give a lease back; return whether it was there."""
+        key = team_keys(team_id).leases
+        return bool(await self._pipelines.run(_RELEASE_LEASE, (key,), (name,)))
+
+    async def fill_day(self, team_id: str, used: DayUsage) -> int:
+        """Count a day from what the database said, where it isn't counted; return how many were."""
+        team_keys(team_id)
+        names = [
+            day_counter(used.start_us, used.end_us, what).of(team_id)
+            for what in ("requests", "tokens")
+        ]
+        life = life_ms(lives.DAY_COUNTER_LIFE_MS, lives.DAY_COUNTER_JITTER_MS, self._rng)
+        expires_ms = used.end_us // _US_PER_MS + life
+        filled: int = await self._pipelines.run(
+            _FILL_DAY, names, (exact(used.requests), exact(used.tokens), exact(expires_ms))
+        )
+        return filled
 
     async def fill_tier(self, team_id: str, tier_id: str, version: int) -> TierFill:
         """Cache the tier that the database had at `version`, unless a newer one was announced."""
@@ -163,7 +225,7 @@ class RedisScripts:
         reply = await self._pipelines.run(
             _FILL_TIER,
             (keys.tier, keys.tier_version),
-            (tier_id, _exact(version), life, lives.TIER_FENCE_LIFE_MS),
+            (tier_id, exact(version), life, lives.TIER_FENCE_LIFE_MS),
         )
         return TierFill(reply.decode())
 
@@ -173,14 +235,14 @@ class RedisScripts:
         reply = await self._pipelines.run(
             _EVICT_TIER,
             (keys.tier, keys.tier_version),
-            (_exact(version), lives.TIER_FENCE_LIFE_MS),
+            (exact(version), lives.TIER_FENCE_LIFE_MS),
         )
         return TierEviction(reply.decode())
 
     async def fill_balance(self, team_id: str, settled: SettledBalance) -> BalanceFill:
         """Cache the settled balance if none is cached and no newer version was announced."""
         reply = await self._on_balance(
-            _FILL_BALANCE, team_id, (_money(settled.balance_nano_usd), _exact(settled.version))
+            _FILL_BALANCE, team_id, (money(settled.balance_nano_usd), exact(settled.version))
         )
         return BalanceFill(reply)
 
@@ -189,14 +251,14 @@ class RedisScripts:
     ) -> BalanceAdjustment:
         """Move the cached balance by a credit or adjustment whose entry made it `version`."""
         reply = await self._on_balance(
-            _ADJUST_BALANCE, team_id, (_money(delta_nano_usd), _exact(version))
+            _ADJUST_BALANCE, team_id, (money(delta_nano_usd), exact(version))
         )
         return BalanceAdjustment(reply)
 
     async def refresh_balance(self, team_id: str, settled: SettledBalance) -> BalanceRefresh:
         """Replace the cached balance by a settled one of a newer version, or cache it anew."""
         reply = await self._on_balance(
-            _REFRESH_BALANCE, team_id, (_money(settled.balance_nano_usd), _exact(settled.version))
+            _REFRESH_BALANCE, team_id, (money(settled.balance_nano_usd), exact(settled.version))
         )
         return BalanceRefresh(reply)
 
@@ -208,9 +270,9 @@ class RedisScripts:
             _REPAIR_BALANCE,
             team_id,
             (
-                _money(expected_nano_usd),
-                _money(settled.balance_nano_usd),
-                _exact(settled.version),
+                money(expected_nano_usd),
+                money(settled.balance_nano_usd),
+                exact(settled.version),
             ),
         )
         return BalanceRepair(reply)
@@ -229,28 +291,5 @@ class RedisScripts:
         return life_ms(lives.BALANCE_LIFE_MS, lives.BALANCE_JITTER_MS, self._rng)
 
 
-def _exact(number: int) -> int:
-    """Let through what a script can calculate with."""
-    if not 0 <= number < _EXACT_LIMIT:
-        raise OutOfRangeError
-    return number
-
-
-def _money(nano_usd: int) -> int:
-    if not -_MONEY_LIMIT <= nano_usd < _MONEY_LIMIT:
-        raise OutOfRangeError
-    return nano_usd
-
-
-def _debit(nano_usd: int) -> int:
-    if nano_usd < 0:
-        raise OutOfRangeError
-    return _money(nano_usd)
-
-
-def _integer(value: bytes | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode()
+def _names(team_id: str, limits: Sequence[Placed]) -> Iterable[str]:
+    return (place.of(team_id) for limit in limits for place in where(limit))

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from redis_scripts.further import ANY_DAY, DayWindow, Further, FurtherCharge, Reading
+
 
 class DebtCaps(msgspec.Struct, frozen=True):
     """The longest debts that usage can explain.
@@ -30,6 +32,10 @@ class PreflightTerms(msgspec.Struct, frozen=True):
     request_burst_us: int
     token_burst_us: int
     caps: DebtCaps
+    shadow: tuple[bool, bool] = (False, False)
+    """Whether the request and the token limit are in shadow mode."""
+    further: tuple[Further, ...] = ()
+    days: DayWindow = ANY_DAY
 
 
 class Verdict(StrEnum):
@@ -39,12 +45,17 @@ class Verdict(StrEnum):
     TIER_DIFFERS = "tier_differs"
     BALANCE_MISSING = "balance_missing"
     BALANCE_NEGATIVE = "balance_negative"
+    COUNT_MISSING = "count_missing"
     LIMITED = "limited"
     ADMITTED = "admitted"
 
 
 class PreflightReply(msgspec.Struct, frozen=True):
-    """The verdict, and the state it left: the TATs as judged, or, when admitted, as written."""
+    """The verdict, and the state it left: the TATs as judged, or, when admitted, as written.
+
+    `refusing` are the positions of the limits that refuse: 0 requests, 1 tokens, 2… the further
+    ones in the order of the terms. `further` is empty where the limits were not judged.
+    """
 
     verdict: Verdict
     now_us: int
@@ -54,6 +65,8 @@ class PreflightReply(msgspec.Struct, frozen=True):
     balance_nano_usd: int | None
     request_capped: bool
     token_capped: bool
+    refusing: tuple[int, ...] = ()
+    further: tuple[Reading, ...] = ()
 
 
 class Charge(msgspec.Struct, frozen=True):
@@ -62,6 +75,8 @@ class Charge(msgspec.Struct, frozen=True):
     cost_us: int
     debit_nano_usd: int
     caps: DebtCaps
+    further: tuple[FurtherCharge, ...] = ()
+    days: DayWindow = ANY_DAY
 
 
 class PostflightReply(msgspec.Struct, frozen=True):
@@ -73,6 +88,7 @@ class PostflightReply(msgspec.Struct, frozen=True):
     balance_nano_usd: int | None
     request_capped: bool
     token_capped: bool
+    further: tuple[Reading, ...] = ()
 
 
 class CappedDebts(msgspec.Struct, frozen=True):
@@ -95,6 +111,7 @@ class TeamState(msgspec.Struct, frozen=True):
     tier_version: int | None
     balance_nano_usd: int | None
     balance_version: int | None
+    further: tuple[int | None, ...] = ()
 
 
 class TierFill(StrEnum):
@@ -152,3 +169,12 @@ class SettledBalance(msgspec.Struct, frozen=True):
 
     balance_nano_usd: int
     version: int
+
+
+class DayUsage(msgspec.Struct, frozen=True):
+    """What the database says a team used from `start_us` until before `end_us`, unix µs."""
+
+    start_us: int
+    end_us: int
+    requests: int
+    tokens: int

@@ -6,7 +6,7 @@ import pytest
 from redis.crc import key_slot
 
 from redis_scripts.errors import InvalidTeamIdError
-from redis_scripts.keys import life_ms, team_keys
+from redis_scripts.keys import day_counter, key_tat, life_ms, model_tat, team_keys
 
 
 def test_names() -> None:
@@ -17,7 +17,30 @@ def test_names() -> None:
         "quota:{acme_1}:tier:version",
         "quota:{acme_1}:account-balance",
         "quota:{acme_1}:account-balance:version",
+        "quota:{acme_1}:rate:input_tat",
+        "quota:{acme_1}:rate:output_tat",
+        "quota:{acme_1}:leases",
     )
+
+
+def test_names_that_a_key_a_model_and_a_day_are_part_of() -> None:
+    assert [
+        place.of("acme_1")
+        for place in (
+            key_tat("k7", "request"),
+            model_tat("gpt-4o:mini", "token"),
+            day_counter(86_400_000_000, 172_800_000_000, "tokens"),
+        )
+    ] == [
+        "quota:{acme_1}:key:k7:request_tat",
+        "quota:{acme_1}:model:gpt-4o:mini:token_tat",
+        "quota:{acme_1}:day:86400-172800:tokens",
+    ]
+
+
+def test_braces_of_a_model_leave_the_slot_alone() -> None:
+    name = model_tat("a{b}", "token").of("acme_1")
+    assert key_slot(name.encode()) == key_slot(team_keys("acme_1").tier.encode())
 
 
 @pytest.mark.parametrize("team_id", ["a", "Z9_-", "x" * 64])

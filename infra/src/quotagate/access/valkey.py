@@ -15,7 +15,8 @@ _COMMANDS = (
     "cluster|slots cluster|shards cluster|nodes cluster|keyslot command readonly "
     "eval evalsha evalsha_ro eval_ro script|load script|exists "
     "get set mget del unlink exists type ttl pttl pexpiretime scan "
-    "incrby decrby expire pexpire pexpireat persist"
+    "incrby decrby expire pexpire pexpireat persist "
+    "zcount zscore zadd zrem zremrangebyscore"
 )
 
 
