@@ -1,4 +1,4 @@
-"""Wires admission: NATS and Redis, the policies and prices in memory, the three endpoints."""
+"""Wires admission: NATS and Redis, the policies and prices in memory, the endpoints."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -10,6 +10,7 @@ from nats.aio.client import Client
 from starlette.applications import Starlette
 
 from admission.clients.tier_cache import TierCache
+from admission.handlers.leases import Leases
 from admission.handlers.limits import TellLimits
 from admission.handlers.postflight import Postflight
 from admission.handlers.preflight import Preflight
@@ -17,7 +18,8 @@ from admission.handlers.reload import Reloader, follow
 from admission.settings import Settings
 from admission.store.limits import Limits
 from admission.store.memory import Memory
-from contracts.admission import LIMITS, POSTFLIGHT, PREFLIGHT
+from admission.store.terms import Terms
+from contracts.admission import LEASE_RELEASE, LEASE_RENEW, LIMITS, POSTFLIGHT, PREFLIGHT
 from contracts.control import POLICY_CHANGED, PRICE_CHANGED
 from kit import redis
 from kit.asgi import service_app
@@ -32,6 +34,7 @@ from redis_scripts import RedisScripts
 
 _SERVICE = "admission"
 _CLOCK = SystemClock()
+_US_PER_S = 1_000_000
 
 
 def build(settings: Settings) -> Starlette:
@@ -66,13 +69,17 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
         await reloader.load_first()
         await stack.enter_async_context(running(reloader.run, reloader.what, grace_s=0))
 
-    limits = Limits(scripts, memory)
+    terms = Terms(int(settings.lease_s * _US_PER_S))
+    limits = Limits(scripts, memory, _CLOCK, terms)
     server = Server(client, _SERVICE, _CLOCK, settings.max_in_flight)
     await server.start(version("quotagate-admission"))
     stack.push_async_callback(server.stop, settings.grace_s)
     preflight = Preflight(limits, memory, tier_cache, policies, _CLOCK)
     await server.add(PREFLIGHT, preflight.handle)
     await server.add(POSTFLIGHT, Postflight(limits).handle)
+    leases = Leases(limits)
+    await server.add(LEASE_RENEW, leases.renew)
+    await server.add(LEASE_RELEASE, leases.release)
     await server.add(LIMITS, TellLimits(limits, memory).handle)
 
 

@@ -3,7 +3,8 @@
 AdmissionError
 ├── StoreUnavailableError      store/: Redis gave no answer; what it did may be unknown
 ├── TierCacheUnavailableError  clients/: tier-cache didn't do what it was asked
-└── UnknownTeamError           clients/: the database has no such team
+├── UnknownTeamError           clients/: the database has no such team
+└── UnknownTimeZoneError       domain/: this machine doesn't know a tier's time zone
 """
 
 
@@ -24,3 +25,7 @@ class TierCacheUnavailableError(AdmissionError):
 
 class UnknownTeamError(AdmissionError):
     """The database has no such team."""
+
+
+class UnknownTimeZoneError(AdmissionError):
+    """A tier's time zone is not in this machine's database of them."""

@@ -27,3 +27,10 @@ class Settings(NatsSettings, RedisSettings):
         description="Tokens a team could owe at once; a longer token debt is held for a stepped"
         " Redis clock, and cut to this.",
     )
+    lease_s: float = Field(
+        30.0,
+        gt=0,
+        le=3600,
+        description="Seconds until the lease of a call in flight expires that nobody renews; edges"
+        " renew three times as often.",
+    )

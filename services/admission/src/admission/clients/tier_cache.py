@@ -9,10 +9,12 @@ from admission.errors import TierCacheUnavailableError, UnknownTeamError
 from contracts.admission import Policy
 from contracts.cache import (
     BALANCE_FILL,
+    DAY_FILL,
     POLICIES,
     PRICES,
     TIER_RESOLVE,
     BalanceFillRequest,
+    DayFillRequest,
     PoliciesRequest,
     PricesRequest,
     TierResolveRequest,
@@ -70,6 +72,20 @@ class TierCache:
         _FILLS_ASKED.labels("balance").inc()
         request = BalanceFillRequest(team_id=team_id)
         if not (await self._ask(BALANCE_FILL, request, timeout_s)).found:
+            raise UnknownTeamError
+
+    async def fill_day(self, team_id: str, day: tuple[int, int], timeout_s: float) -> None:
+        """Have the team's requests and tokens of a day counted into Redis, unless they are there.
+
+        `day` is its start and its end, unix microseconds.
+
+        Raises:
+            UnknownTeamError: the database has no such team.
+
+        """
+        _FILLS_ASKED.labels("day").inc()
+        request = DayFillRequest(team_id=team_id, start_us=day[0], end_us=day[1])
+        if not (await self._ask(DAY_FILL, request, timeout_s)).found:
             raise UnknownTeamError
 
     async def _ask(

@@ -6,10 +6,12 @@ one is never forgiven.
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
-from admission.domain.policy import cost_us, interval_us, request_burst_us
+from admission.domain.policy import cost_at, request_burst_us
+from admission.domain.tokens import heaviest
 from contracts.admission import Policy
 
 # Whatever the tiers of today are: a debt may come from one that was slower not long ago.
@@ -39,10 +41,21 @@ def longest_debts(policies: Iterable[Policy], explicable_tokens: int) -> Longest
     """
     longest = LongestDebts()
     for policy in policies:
+        requests_us = max(cost_at(rpm, 1) for rpm in _per_minute(policy, "rpm"))
+        slowest_tpm = min(_per_minute(policy, "tpm"))
+        tokens_us = cost_at(slowest_tpm, explicable_tokens * heaviest(policy.tpm_weights))
         longest = longest.or_longer(
             LongestDebts(
-                min(_MOST_US, request_burst_us(policy) + interval_us(policy)),
-                min(_MOST_US, cost_us(policy, explicable_tokens)),
+                min(_MOST_US, request_burst_us(policy) + requests_us), min(_MOST_US, tokens_us)
             )
         )
     return longest
+
+
+def _per_minute(policy: Policy, what: Literal["rpm", "tpm"]) -> list[int]:
+    """Return the policy's every limit of requests, or of tokens, per minute."""
+    rates = [policy.key_rates, *policy.model_rates.values()]
+    found = [getattr(policy, what), *(getattr(one, what) for one in rates if one is not None)]
+    if what == "tpm":
+        found += [policy.input_tpm, policy.output_tpm]
+    return [limit for limit in found if limit is not None]

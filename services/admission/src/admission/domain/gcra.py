@@ -1,8 +1,9 @@
 """GCRA with two independent theoretical arrival times (TATs): one for requests, one for tokens.
 
-The same arithmetic as `lua/preflight.lua` and `lua/postflight.lua`, for reading, for testing them,
-and for explaining an answer of theirs. All times are integer microseconds of the Redis clock. A
-TAT is the instant at which a debt is paid off; None means that there is no debt.
+These two every tier has; `domain/decision.py` puts its further limits beside them. The same
+arithmetic as `lua/preflight.lua` and `lua/postflight.lua`, for reading, for testing them, and for
+explaining an answer of theirs. All times are integer microseconds of the Redis clock. A TAT is the
+instant at which a debt is paid off; None means that there is no debt.
 """
 
 from enum import StrEnum
@@ -49,6 +50,11 @@ def debt_us(now_us: int, tat_us: int | None) -> int:
     return 0 if tat_us is None else max(0, tat_us - now_us)
 
 
+def advanced(now_us: int, tat_us: int | None, by_us: int) -> int:
+    """Return max(TAT, now) + `by_us`."""
+    return now_us + debt_us(now_us, tat_us) + by_us
+
+
 def preflight(
     policy: Policy, now_us: int, request_tat_us: int | None, token_tat_us: int | None
 ) -> Admitted | Limited:
@@ -56,7 +62,7 @@ def preflight(
     request_wait_us = debt_us(now_us, request_tat_us) - request_burst_us(policy)
     token_wait_us = debt_us(now_us, token_tat_us) - token_burst_us(policy)
     if request_wait_us <= 0 and token_wait_us <= 0:
-        return Admitted(_advanced(now_us, request_tat_us, interval_us(policy)))
+        return Admitted(advanced(now_us, request_tat_us, interval_us(policy)))
     if token_wait_us > request_wait_us:
         return Limited(Limit.TOKENS, token_wait_us)
     return Limited(Limit.REQUESTS, request_wait_us)
@@ -69,7 +75,7 @@ def postflight(policy: Policy, now_us: int, token_tat_us: int | None, tokens: in
     """
     if tokens == 0:
         return token_tat_us
-    return _advanced(now_us, token_tat_us, cost_us(policy, tokens))
+    return advanced(now_us, token_tat_us, cost_us(policy, tokens))
 
 
 def limit_state(
@@ -86,7 +92,3 @@ def limit_state(
         remaining_tokens=remaining_tokens(policy, token_debt_us),
         reset_tokens_us=token_debt_us,
     )
-
-
-def _advanced(now_us: int, tat_us: int | None, by_us: int) -> int:
-    return now_us + debt_us(now_us, tat_us) + by_us

@@ -3,23 +3,34 @@
 All division is of integers and rounds up, so a limit is never exceeded by rounding.
 """
 
+from admission.domain.tokens import Tokens
 from contracts.admission import Policy
 
 MINUTE_US = 60_000_000
 
 
-def _ceil_div(dividend: int, divisor: int) -> int:
+def _ceil_div(dividend: Tokens, divisor: int) -> int:
     return -(-dividend // divisor)
+
+
+def cost_at(per_minute: int, units: Tokens) -> int:
+    """Return what requests or tokens cost: units * 60,000,000 / limit microseconds, rounded up."""
+    return _ceil_div(units * MINUTE_US, per_minute)
+
+
+def units_at(per_minute: int, debt_us: int) -> int:
+    """Return how many requests or tokens a debt stands for, rounded up."""
+    return _ceil_div(debt_us * per_minute, MINUTE_US)
 
 
 def interval_us(policy: Policy) -> int:
     """Return what one request costs: 60,000,000 / RPM microseconds, rounded up."""
-    return _ceil_div(MINUTE_US, policy.rpm)
+    return cost_at(policy.rpm, 1)
 
 
-def cost_us(policy: Policy, tokens: int) -> int:
+def cost_us(policy: Policy, tokens: Tokens) -> int:
     """Return what that many tokens cost: tokens * 60,000,000 / TPM microseconds, rounded up."""
-    return _ceil_div(tokens * MINUTE_US, policy.tpm)
+    return cost_at(policy.tpm, tokens)
 
 
 def request_burst_us(policy: Policy) -> int:
@@ -44,4 +55,9 @@ def remaining_requests(policy: Policy, debt_us: int) -> int:
 
 def remaining_tokens(policy: Policy, debt_us: int) -> int:
     """Return max(0, TPM - debt_us * TPM / 60,000,000), the debt's tokens rounded up."""
-    return max(0, policy.tpm - _ceil_div(debt_us * policy.tpm, MINUTE_US))
+    return remaining_at(policy.tpm, debt_us)
+
+
+def remaining_at(per_minute: int, debt_us: int) -> int:
+    """Return what a debt leaves of a limit per minute: max(0, limit - the debt's units)."""
+    return max(0, per_minute - units_at(per_minute, debt_us))

@@ -1,10 +1,20 @@
-"""Limits: tell what Redis holds of a team. Moves nothing."""
+"""Limits: tell what Redis holds of a team, and what every limit would say. Moves nothing."""
 
-from admission.domain import gcra
+import msgspec
+
+from admission.domain import decision
+from admission.domain.limits import Subject, limits_of
+from admission.domain.state import whole_state
+from admission.handlers.answers import moment, values_of
 from admission.handlers.failures import FAILURES, reply_error
 from admission.store.limits import Limits
 from admission.store.memory import Memory
-from contracts.admission import LimitsReply, LimitsRequest
+from admission.store.terms import Asking
+from contracts.admission import LimitsReply, LimitsRequest, Policy
+from redis_scripts import TeamState
+
+# No call has this name, so none of those in flight is left out of the count.
+_NO_LEASE = ""
 
 
 class TellLimits:
@@ -15,24 +25,43 @@ class TellLimits:
         self._memory = memory
 
     async def handle(self, request: LimitsRequest) -> LimitsReply:
-        """Return a team's live state.
+        """Return a team's live state, and each limit as the next request would meet it.
 
         Raises:
             ReplyError: Redis failed.
 
         """
+        asking = Asking(request.team_id, Subject(request.key_id, request.model), _NO_LEASE)
         try:
             state = await self._limits.state(request.team_id)
+            policy = None if state.tier_id is None else self._memory.policy(state.tier_id)
+            if policy is not None:
+                state = await self._limits.further_state(asking, policy)
+            return _told(asking, policy, state)
         except FAILURES as error:
             raise reply_error(error) from error
-        policy = None if state.tier_id is None else self._memory.policy(state.tier_id)
-        tats = (state.now_us, state.request_tat_us, state.token_tat_us)
-        return LimitsReply(
-            now_us=state.now_us,
-            request_tat_us=state.request_tat_us,
-            token_tat_us=state.token_tat_us,
-            tier_id=state.tier_id,
-            balance_nano_usd=state.balance_nano_usd,
-            balance_version=state.balance_version,
-            limits=None if policy is None else gcra.limit_state(policy, *tats),
-        )
+
+
+def _told(asking: Asking, policy: Policy | None, state: TeamState) -> LimitsReply:
+    cached = LimitsReply(
+        now_us=state.now_us,
+        request_tat_us=state.request_tat_us,
+        token_tat_us=state.token_tat_us,
+        tier_id=state.tier_id,
+        balance_nano_usd=state.balance_nano_usd,
+        balance_version=state.balance_version,
+    )
+    if policy is None:
+        return cached
+    limits, when = limits_of(policy, asking.subject), moment(policy, state.now_us, 0)
+    judged = [
+        decision.judge(limit, value, when)
+        for limit, value in zip(limits, values_of(state), strict=True)
+    ]
+    decides = decision.decider(judged)
+    return msgspec.structs.replace(
+        cached,
+        limits=whole_state(policy, state.now_us, {one.limit.reason: one.value for one in judged}),
+        explained=tuple(decision.explain(one, when) for one in judged),
+        decides=None if decides is None else decides.limit.reason,
+    )

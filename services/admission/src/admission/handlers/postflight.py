@@ -2,10 +2,12 @@
 
 from prometheus_client import Counter
 
-from admission.domain import gcra
+from admission.domain.limits import Subject
+from admission.domain.state import whole_state
 from admission.handlers.failures import FAILURES, reply_error
 from admission.store.limits import Limits
-from contracts.admission import PostflightReply, PostflightRequest
+from admission.store.terms import Used
+from contracts.admission import LimitReason, PostflightReply, PostflightRequest
 from kit import log
 from kit.crashpoint import crash_at
 
@@ -30,10 +32,16 @@ class Postflight:
 
         """
         crash_at("admission.charging")
+        used = Used(
+            Subject(request.key_id, request.model),
+            request.policy,
+            request.usage,
+            request.price,
+            request.shadowed,
+            request.lease,
+        )
         try:
-            answer = await self._limits.postflight(
-                request.team_id, request.policy, request.usage, request.price
-            )
+            answer, further = await self._limits.postflight(request.team_id, used)
         except FAILURES as error:
             _logger.warning(
                 "postflight failed",
@@ -48,9 +56,11 @@ class Postflight:
         balance_known = answer.balance_nano_usd is not None
         if not balance_known:
             _WITHOUT_BALANCE.inc()
+        own = {
+            LimitReason.REQUESTS: answer.request_tat_us,
+            LimitReason.TOKENS: answer.token_tat_us,
+        }
         return PostflightReply(
-            limits=gcra.limit_state(
-                request.policy, answer.now_us, answer.request_tat_us, answer.token_tat_us
-            ),
+            limits=whole_state(request.policy, answer.now_us, own | further),
             balance_known=balance_known,
         )

@@ -2,18 +2,20 @@
 
 import asyncio
 
-from prometheus_client import Counter
+import msgspec
 
 from admission.clients.tier_cache import TierCache
-from admission.domain import gcra
+from admission.domain.days import days_around
+from admission.domain.limits import Subject
 from admission.errors import StoreUnavailableError
+from admission.handlers.answers import counted, reply
 from admission.handlers.failures import FAILURES, reply_error
 from admission.handlers.reload import Reloader
 from admission.store.limits import Limits
 from admission.store.memory import Memory
-from contracts.admission import Decision, Policy, PreflightReply, PreflightRequest
+from admission.store.terms import Asking
+from contracts.admission import Decision, Lease, Policy, PreflightReply, PreflightRequest
 from contracts.errors import ErrorCode
-from contracts.usage import Price
 from kit import log
 from kit.bus.serving import ReplyError
 from kit.clock import Clock
@@ -21,17 +23,14 @@ from kit.crashpoint import crash_at
 from redis_scripts import PreflightReply as Answer
 from redis_scripts import Verdict
 
-# A cold team needs three: its tier and balance are filled, the tier's policy becomes known, the
-# decision falls. More only while its tier changes, or its keys vanish, in these milliseconds.
-_MAX_ROUNDS = 5
+# A cold team needs four: its tier and balance are filled, the tier's policy becomes known, its day
+# is counted, the decision falls. More only while its tier changes, or its keys vanish, in these
+# milliseconds.
+_MAX_ROUNDS = 6
 _US_PER_S = 1_000_000
+_MISSING = frozenset({Verdict.TIER_MISSING, Verdict.BALANCE_MISSING, Verdict.COUNT_MISSING})
 
 _logger = log.get(__name__)
-_DECISIONS = Counter(
-    "quotagate_admission_decisions_total",
-    "Preflight decisions, by the limit that refused where one did.",
-    ["decision", "reason"],
-)
 
 
 class Preflight:
@@ -61,11 +60,17 @@ class Preflight:
         now_us = self._clock.now_us()
         prices = self._memory.pin(request.deployments, now_us)
         if not any(prices):
-            return _counted(PreflightReply(decision=Decision.MODEL_NOT_PRICED, prices=prices))
+            return counted(PreflightReply(decision=Decision.MODEL_NOT_PRICED, prices=prices))
         crash_at("admission.asked")
+        asking = Asking(
+            request.team_id,
+            Subject(request.key_id, request.model),
+            f"{request.inference_id}:{request.attempt_no}",
+            request.estimated_input_tokens,
+        )
         try:
             async with asyncio.timeout((request.deadline_us - now_us) / _US_PER_S):
-                policy, answer = await self._judge(request)
+                policy, answer = await self._judge(asking, request.deadline_us)
         except TimeoutError as error:
             # Whoever waits in the queue to Redis is taken out of it; what left is unknown.
             raise ReplyError(ErrorCode.STORE_UNAVAILABLE) from error
@@ -79,20 +84,24 @@ class Preflight:
             )
             raise reply_error(error) from error
         crash_at("admission.decided")
-        return _counted(_reply(policy, answer, prices))
+        told = reply(policy, asking, answer)
+        lease = None
+        if told.decision is Decision.ALLOWED and policy.max_concurrency is not None:
+            lease = Lease(name=asking.lease, life_us=self._limits.lease_life_us)
+        return counted(msgspec.structs.replace(told, prices=prices, lease=lease))
 
-    async def _judge(self, request: PreflightRequest) -> tuple[Policy, Answer]:
-        """Run the script until the team's tier and balance are known to it and to us."""
-        policy = self._memory.last_seen(request.team_id)
+    async def _judge(self, asking: Asking, deadline_us: int) -> tuple[Policy, Answer]:
+        """Run the script until the team's tier, balance and day are known to it and to us."""
+        policy = self._memory.last_seen(asking.team_id)
         for _ in range(_MAX_ROUNDS):
-            answer = await self._limits.preflight(request.team_id, policy)
+            answer = await self._limits.preflight(asking, policy)
             if answer.verdict is Verdict.TIER_DIFFERS and answer.tier_id is not None:
-                policy = await self._policy_of(request.team_id, answer.tier_id)
-            elif answer.verdict in {Verdict.TIER_MISSING, Verdict.BALANCE_MISSING}:
-                await self._fill(request, answer)
+                policy = await self._policy_of(asking.team_id, answer.tier_id)
+            elif answer.verdict in _MISSING:
+                await self._fill(asking.team_id, policy, answer, deadline_us)
             elif policy is not None:
                 return policy, answer
-            if self._clock.now_us() > request.deadline_us:
+            if self._clock.now_us() > deadline_us:
                 # The caller has given up; another round could move a limit for nobody.
                 raise ReplyError(ErrorCode.DEADLINE_EXCEEDED)
         raise StoreUnavailableError("the team's keys don't hold still")
@@ -108,41 +117,17 @@ class Preflight:
         self._memory.saw(team_id, tier_id)
         return policy
 
-    async def _fill(self, request: PreflightRequest, answer: Answer) -> None:
-        """Have tier-cache fill what the answer says is missing, both at once if both are."""
-        timeout_s = max(0, request.deadline_us - self._clock.now_us()) / _US_PER_S
+    async def _fill(
+        self, team_id: str, policy: Policy | None, answer: Answer, deadline_us: int
+    ) -> None:
+        """Have tier-cache fill what the answer says is missing, all at once."""
+        timeout_s = max(0, deadline_us - self._clock.now_us()) / _US_PER_S
         fills = []
         if answer.tier_id is None:
-            fills.append(self._tier_cache.fill_tier(request.team_id, timeout_s))
+            fills.append(self._tier_cache.fill_tier(team_id, timeout_s))
         if answer.balance_nano_usd is None:
-            fills.append(self._tier_cache.fill_balance(request.team_id, timeout_s))
+            fills.append(self._tier_cache.fill_balance(team_id, timeout_s))
+        if answer.verdict is Verdict.COUNT_MISSING and policy is not None:
+            day = days_around(answer.now_us, policy.time_zone).day_of(answer.now_us)
+            fills.append(self._tier_cache.fill_day(team_id, day, timeout_s))
         await asyncio.gather(*fills)
-
-
-def _reply(policy: Policy, answer: Answer, prices: tuple[Price | None, ...]) -> PreflightReply:
-    """Return the decision that a script's final answer means under the policy it judged by."""
-    if answer.verdict is Verdict.BALANCE_NEGATIVE:
-        return PreflightReply(decision=Decision.BALANCE_NEGATIVE, policy=policy, prices=prices)
-    tats = (answer.now_us, answer.request_tat_us, answer.token_tat_us)
-    limits = gcra.limit_state(policy, *tats)
-    if answer.verdict is Verdict.ADMITTED:
-        return PreflightReply(
-            decision=Decision.ALLOWED, limits=limits, policy=policy, prices=prices
-        )
-    match gcra.preflight(policy, *tats):
-        case gcra.Limited(limited_by, retry_after_us):
-            return PreflightReply(
-                decision=Decision.RATE_LIMITED,
-                reason=limited_by.value,
-                retry_after_us=retry_after_us,
-                limits=limits,
-                policy=policy,
-                prices=prices,
-            )
-        case gcra.Admitted():
-            raise RuntimeError("the script refused what the model of it admits")
-
-
-def _counted(reply: PreflightReply) -> PreflightReply:
-    _DECISIONS.labels(reply.decision.value, reply.reason or "").inc()
-    return reply

@@ -1,17 +1,19 @@
 """Teams' limits and balances in Redis, each call one script. The Redis clock alone counts."""
 
+from collections.abc import Iterable
+
 from prometheus_client import Counter
 
-from admission.domain.money import rough_debit_nano_usd
-from admission.domain.policy import cost_us, interval_us, request_burst_us, token_burst_us
+from admission.domain.limits import further_limits
 from admission.errors import StoreUnavailableError
 from admission.store.memory import Memory
-from contracts.admission import Policy
-from contracts.usage import Price, Usage
+from admission.store.terms import Asking, Terms, Used, charge
+from contracts.admission import LimitReason, Policy
 from kit import log
+from kit.clock import Clock
 from redis_scripts import (
-    Charge,
     DebtCaps,
+    DebtTerms,
     NotDoneError,
     OutcomeUnknownError,
     PostflightReply,
@@ -25,6 +27,8 @@ from redis_scripts import (
 # "" matches no stored tier, so the script's answer names the one that is stored.
 _NO_TIER = ""
 _JUDGED_BY_DEBT = frozenset({Verdict.LIMITED, Verdict.ADMITTED})
+_Answer = tuple[PreflightTerms, PreflightReply]
+_FAILED = (NotDoneError, OutcomeUnknownError)
 
 _logger = log.get(__name__)
 _CAPPED = Counter(
@@ -37,72 +41,108 @@ _CAPPED = Counter(
 class Limits:
     """Judges and charges teams. Every method raises StoreUnavailableError when Redis fails."""
 
-    def __init__(self, scripts: RedisScripts, memory: Memory) -> None:
+    def __init__(self, scripts: RedisScripts, memory: Memory, clock: Clock, terms: Terms) -> None:
         self._scripts = scripts
         self._memory = memory
+        self._clock = clock
+        self._terms = terms
 
-    async def preflight(self, team_id: str, policy: Policy | None) -> PreflightReply:
+    @property
+    def lease_life_us(self) -> int:
+        """How long a lease lives that nobody renews."""
+        return self._terms.lease_life_us
+
+    async def preflight(self, asking: Asking, policy: Policy | None) -> PreflightReply:
         """Judge one request under an assumed policy; None assumes nothing, and is told the tier.
 
         Only `ADMITTED` moved anything.
         """
-        terms = _terms(policy, self._caps(policy))
+        caps = self._caps(policy)
+        if policy is None:
+            terms = PreflightTerms(_NO_TIER, 0, 0, 0, caps)
+        else:
+            terms = self._terms.judged(policy, asking, caps, self._clock.now_us())
         try:
-            reply = await self._scripts.preflight(team_id, terms)
-            if reply.verdict in _JUDGED_BY_DEBT and (reply.request_capped or reply.token_capped):
-                # A refusal writes nothing, so the TAT would stay ahead for as long as the step.
-                await self._scripts.cap_debts(team_id, terms.caps)
-                _count_capped(team_id, requests=reply.request_capped, tokens=reply.token_capped)
-        except (NotDoneError, OutcomeUnknownError) as error:
+            reply = await self._scripts.preflight(asking.team_id, terms)
+            if reply.verdict in _JUDGED_BY_DEBT:
+                await self._cap(asking, policy, (terms, reply))
+        except _FAILED as error:
             raise StoreUnavailableError(str(error)) from error
         return reply
 
     async def postflight(
-        self, team_id: str, policy: Policy, usage: Usage, price: Price
-    ) -> PostflightReply:
-        """Charge one attempt: its tokens to the token TAT, its rough debit to the balance.
+        self, team_id: str, used: Used
+    ) -> tuple[PostflightReply, dict[LimitReason, int | None]]:
+        """Charge one attempt: its tokens to the limits, its rough debit to the balance.
 
-        To be called once per attempt: a failure may have charged.
+        To be called once per attempt: a failure may have charged. Returns the further limits'
+        values after it as well, of those that an attempt's end concerns.
         """
-        charge = Charge(
-            cost_us(policy, usage.total),
-            rough_debit_nano_usd(usage, price.usd_per_million),
-            self._caps(policy),
-        )
+        made, reasons = charge(used, self._caps(used.policy), self._clock.now_us())
         try:
-            reply = await self._scripts.postflight(team_id, charge)
-        except (NotDoneError, OutcomeUnknownError) as error:
+            reply = await self._scripts.postflight(team_id, made)
+        except _FAILED as error:
             raise StoreUnavailableError(str(error)) from error
         # A request TAT that is too far ahead is judged, and cut, by the next preflight.
-        _count_capped(team_id, requests=False, tokens=reply.token_capped)
-        return reply
+        further = dict(zip(reasons, reply.further, strict=True))
+        capped = [LimitReason.TOKENS] if reply.token_capped else []
+        capped += [reason for reason, reading in further.items() if reading.capped]
+        _count_capped(team_id, capped)
+        return reply, {reason: reading.value for reason, reading in further.items()}
 
     async def state(self, team_id: str) -> TeamState:
-        """Return all that Redis holds of a team; moves nothing."""
+        """Return what Redis holds of every team; moves nothing."""
         try:
             return await self._scripts.limits_state(team_id)
-        except (NotDoneError, OutcomeUnknownError) as error:
+        except _FAILED as error:
             raise StoreUnavailableError(str(error)) from error
+
+    async def further_state(self, asking: Asking, policy: Policy) -> TeamState:
+        """Return what Redis holds of a team, the policy's further limits too; moves nothing."""
+        terms = self._terms.judged(policy, asking, self._caps(policy), self._clock.now_us())
+        try:
+            return await self._scripts.limits_state(asking.team_id, terms.further, terms.days)
+        except _FAILED as error:
+            raise StoreUnavailableError(str(error)) from error
+
+    async def renew_lease(self, team_id: str, name: str) -> bool:
+        """Hold a lease on; return False if it had expired, and is held again."""
+        try:
+            return await self._scripts.renew_lease(team_id, name, self.lease_life_us)
+        except _FAILED as error:
+            raise StoreUnavailableError(str(error)) from error
+
+    async def release_lease(self, team_id: str, name: str) -> bool:
+        """Give a lease back; return False if it had expired."""
+        try:
+            return await self._scripts.release_lease(team_id, name)
+        except _FAILED as error:
+            raise StoreUnavailableError(str(error)) from error
+
+    async def _cap(self, asking: Asking, policy: Policy | None, answer: _Answer) -> None:
+        """Bring back debts that nothing explains.
+
+        A refusal writes nothing, so the TAT would stay ahead for as long as the step.
+        """
+        terms, reply = answer
+        capped = [LimitReason.REQUESTS] if reply.request_capped else []
+        capped += [LimitReason.TOKENS] if reply.token_capped else []
+        debts = []
+        limits = () if policy is None else further_limits(policy, asking.subject)
+        for limit, term, reading in zip(limits, terms.further, reply.further, strict=True):
+            if reading.capped and isinstance(term, DebtTerms):
+                capped.append(limit.reason)
+                debts.append(term)
+        if capped:
+            await self._scripts.cap_debts(asking.team_id, terms.caps, debts)
+            _count_capped(asking.team_id, capped)
 
     def _caps(self, policy: Policy | None) -> DebtCaps:
         longest = self._memory.debts_of(policy)
         return DebtCaps(request_us=longest.request_us, token_us=longest.token_us)
 
 
-def _terms(policy: Policy | None, caps: DebtCaps) -> PreflightTerms:
-    if policy is None:
-        return PreflightTerms(_NO_TIER, 0, 0, 0, caps)
-    return PreflightTerms(
-        policy.tier_id,
-        interval_us(policy),
-        request_burst_us(policy),
-        token_burst_us(policy),
-        caps,
-    )
-
-
-def _count_capped(team_id: str, *, requests: bool, tokens: bool) -> None:
-    for limit, capped in (("requests", requests), ("tokens", tokens)):
-        if capped:
-            _CAPPED.labels(limit).inc()
-            _logger.error("debt longer than usage explains", team_id=team_id, limit=limit)
+def _count_capped(team_id: str, limits: Iterable[LimitReason]) -> None:
+    for limit in limits:
+        _CAPPED.labels(limit.value).inc()
+        _logger.error("debt longer than usage explains", team_id=team_id, limit=limit.value)

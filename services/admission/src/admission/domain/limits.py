@@ -1,0 +1,153 @@
+"""Which limits a policy has for a request, and when each of them refuses.
+
+A limit is of one of three kinds. A debt refuses while its TAT, less its burst, lies ahead of now.
+A lease refuses while as many others are in flight as may be. A count refuses when it and what is
+asked would be over the day's limit. All of them stand in the order in which equal waits are told.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from admission.domain.policy import (
+    cost_at,
+    interval_us,
+    request_burst_us,
+    token_burst_us,
+)
+from contracts.admission import LimitReason, LimitScope, Policy, Rates
+
+# What a refusal by concurrency says: a call ends soon, and nobody knows when.
+LEASE_WAIT_US = 1_000_000
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """Who asks for what; None: not told, so limits by it are not asked."""
+
+    key_id: str | None = None
+    model: str | None = None
+
+
+class DebtLimit(msgspec.Struct, frozen=True):
+    """Requests or tokens per minute. `advance_us` is what an admission adds to the TAT."""
+
+    reason: LimitReason
+    per_minute: int
+    advance_us: int
+    burst_us: int
+    shadow: bool
+
+
+class LeaseLimit(msgspec.Struct, frozen=True):
+    """Inferences in flight at once."""
+
+    reason: LimitReason
+    most: int
+    shadow: bool
+
+
+class CountLimit(msgspec.Struct, frozen=True):
+    """Requests or tokens of a calendar day. `added` is what an admission counts."""
+
+    reason: LimitReason
+    most: int
+    added: int
+    shadow: bool
+
+
+Limit = DebtLimit | LeaseLimit | CountLimit
+
+_SCOPES = {
+    LimitReason.KEY_REQUESTS: LimitScope.KEY,
+    LimitReason.KEY_TOKENS: LimitScope.KEY,
+    LimitReason.MODEL_REQUESTS: LimitScope.MODEL,
+    LimitReason.MODEL_TOKENS: LimitScope.MODEL,
+}
+
+
+def scope_of(reason: LimitReason) -> LimitScope:
+    """Return whose limit it is."""
+    return _SCOPES.get(reason, LimitScope.TEAM)
+
+
+def limits_of(policy: Policy, subject: Subject) -> tuple[Limit, ...]:
+    """Return every limit that this request meets: requests, tokens, then the further ones."""
+    return (
+        DebtLimit(
+            LimitReason.REQUESTS,
+            policy.rpm,
+            interval_us(policy),
+            request_burst_us(policy),
+            LimitReason.REQUESTS in policy.shadow,
+        ),
+        DebtLimit(
+            LimitReason.TOKENS,
+            policy.tpm,
+            0,
+            token_burst_us(policy),
+            LimitReason.TOKENS in policy.shadow,
+        ),
+        *further_limits(policy, subject),
+    )
+
+
+def further_limits(policy: Policy, subject: Subject) -> tuple[Limit, ...]:
+    """Return the limits beyond requests and tokens; most policies have none."""
+    return (*_debts(policy, subject), *_lease(policy), *_counts(policy))
+
+
+def _debts(policy: Policy, subject: Subject) -> Iterator[DebtLimit]:
+    if policy.input_tpm is not None:
+        yield _tokens(policy, LimitReason.INPUT_TOKENS, policy.input_tpm)
+    if policy.output_tpm is not None:
+        yield _tokens(policy, LimitReason.OUTPUT_TOKENS, policy.output_tpm)
+    if policy.key_rates is not None and subject.key_id is not None:
+        reasons = (LimitReason.KEY_REQUESTS, LimitReason.KEY_TOKENS)
+        yield from _rates(policy, policy.key_rates, reasons)
+    if policy.model_rates and subject.model is not None:
+        rates = policy.model_rates.get(subject.model, Rates())
+        yield from _rates(policy, rates, (LimitReason.MODEL_REQUESTS, LimitReason.MODEL_TOKENS))
+
+
+def _rates(
+    policy: Policy, rates: Rates, reasons: tuple[LimitReason, LimitReason]
+) -> Iterator[DebtLimit]:
+    if rates.rpm is not None:
+        yield DebtLimit(
+            reasons[0], rates.rpm, cost_at(rates.rpm, 1), 0, reasons[0] in policy.shadow
+        )
+    if rates.tpm is not None:
+        yield _tokens(policy, reasons[1], rates.tpm)
+
+
+def _tokens(policy: Policy, reason: LimitReason, per_minute: int) -> DebtLimit:
+    return DebtLimit(reason, per_minute, 0, 0, reason in policy.shadow)
+
+
+def _lease(policy: Policy) -> Iterator[LeaseLimit]:
+    reason = LimitReason.CONCURRENCY
+    if policy.max_concurrency is not None:
+        yield LeaseLimit(reason, policy.max_concurrency, reason in policy.shadow)
+
+
+def _counts(policy: Policy) -> Iterator[CountLimit]:
+    reason = LimitReason.DAY_REQUESTS
+    if policy.daily_requests is not None:
+        yield CountLimit(reason, policy.daily_requests, 1, reason in policy.shadow)
+    reason = LimitReason.DAY_TOKENS
+    if policy.daily_tokens is not None:
+        yield CountLimit(reason, policy.daily_tokens, 0, reason in policy.shadow)
+
+
+def asked_of(limit: CountLimit, estimated_input_tokens: int) -> int:
+    """Return what a request asks of a day: itself, or at least one token."""
+    return 1 if limit.added else max(1, estimated_input_tokens)
+
+
+def never_admissible(policy: Policy, estimated_input_tokens: int) -> bool:
+    """Return whether a request alone is over a day's tokens, so that no day will admit it."""
+    return (
+        policy.daily_tokens is not None
+        and LimitReason.DAY_TOKENS not in policy.shadow
+        and estimated_input_tokens > policy.daily_tokens
+    )

@@ -1,0 +1,81 @@
+"""What preflight's final answer means under the policy it was judged by."""
+
+from prometheus_client import Counter
+
+from admission.domain import decision
+from admission.domain.days import days_around
+from admission.domain.decision import Admitted, Moment
+from admission.domain.limits import Limit, limits_of, never_admissible
+from admission.domain.state import whole_state
+from admission.store.terms import Asking
+from contracts.admission import Decision, LimitReason, Policy, PreflightReply
+from redis_scripts import PreflightReply as Answer
+from redis_scripts import TeamState, Verdict
+
+_DECISIONS = Counter(
+    "quotagate_admission_decisions_total",
+    "Preflight decisions, by the limit that refused where one did.",
+    ["decision", "reason"],
+)
+_SHADOWED = Counter(
+    "quotagate_admission_shadow_refusals_total",
+    "Requests that a limit in shadow mode would have refused, by limit.",
+    ["reason"],
+)
+
+_NO_DAY_US = 0
+
+
+def values_of(answer: Answer | TeamState) -> tuple[int | None, ...]:
+    """Return the limits' values in the order of `limits_of`."""
+    further = (one if isinstance(one, int | None) else one.value for one in answer.further)
+    return (answer.request_tat_us, answer.token_tat_us, *further)
+
+
+def moment(policy: Policy, now_us: int, estimated_input_tokens: int) -> Moment:
+    """Return when a request was judged, and when its day ends, where the policy counts days."""
+    by_day = policy.daily_requests is not None or policy.daily_tokens is not None
+    end_us = days_around(now_us, policy.time_zone).day_of(now_us)[1] if by_day else _NO_DAY_US
+    return Moment(now_us, end_us, estimated_input_tokens)
+
+
+def reply(policy: Policy, asking: Asking, answer: Answer) -> PreflightReply:
+    """Return the decision that a script's final answer means, without prices and lease."""
+    if answer.verdict is Verdict.BALANCE_NEGATIVE:
+        return PreflightReply(decision=Decision.BALANCE_NEGATIVE, policy=policy)
+    limits, values = limits_of(policy, asking.subject), values_of(answer)
+    by_reason = {limit.reason: value for limit, value in zip(limits, values, strict=True)}
+    state = whole_state(policy, answer.now_us, by_reason)
+    if answer.verdict is Verdict.ADMITTED:
+        shadowed = _shadowed(limits, answer.refusing)
+        return PreflightReply(
+            decision=Decision.ALLOWED, limits=state, policy=policy, shadowed=shadowed
+        )
+    when = moment(policy, answer.now_us, asking.estimated_input_tokens)
+    decided = decision.decide(limits, values, when)
+    if isinstance(decided, Admitted):
+        raise RuntimeError("the script refused what the model of it admits")  # noqa: TRY004 - no argument of a wrong type
+    never = never_admissible(policy, asking.estimated_input_tokens)
+    refusal = decision.refusal(decided.by, when)
+    return PreflightReply(
+        decision=Decision.NEVER_ADMISSIBLE if never else Decision.RATE_LIMITED,
+        reason=(LimitReason.DAY_TOKENS if never else refusal.reason).value,
+        retry_after_us=0 if never else decided.by.wait_us,
+        limits=state,
+        policy=policy,
+        refusal=None if never else refusal,
+        shadowed=decided.shadowed,
+    )
+
+
+def _shadowed(limits: tuple[Limit, ...], refusing: tuple[int, ...]) -> tuple[LimitReason, ...]:
+    # All of them are in shadow mode, or the request would not have been admitted.
+    return tuple(limits[position].reason for position in refusing)
+
+
+def counted(told: PreflightReply) -> PreflightReply:
+    """Count a decision."""
+    _DECISIONS.labels(told.decision.value, told.reason or "").inc()
+    for reason in told.shadowed:
+        _SHADOWED.labels(reason.value).inc()
+    return told

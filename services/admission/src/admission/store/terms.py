@@ -1,0 +1,174 @@
+"""A policy's limits as the Redis scripts are told them: where each lives, and its numbers."""
+
+import msgspec
+
+from admission.domain.days import days_around
+from admission.domain.limits import (
+    CountLimit,
+    DebtLimit,
+    LeaseLimit,
+    Limit,
+    Subject,
+    asked_of,
+    further_limits,
+)
+from admission.domain.money import rough_debit_nano_usd
+from admission.domain.policy import cost_at, cost_us, interval_us, request_burst_us, token_burst_us
+from admission.domain.tokens import CountedTokens, Tokens, counted
+from contracts.admission import LimitReason, Policy
+from contracts.usage import Price, Usage
+from redis_scripts import (
+    ANY_DAY,
+    Charge,
+    CountCharge,
+    CountTerms,
+    DayWindow,
+    DebtCaps,
+    DebtCharge,
+    DebtTerms,
+    Further,
+    FurtherCharge,
+    LeaseEnd,
+    LeaseTerms,
+    PreflightTerms,
+)
+from redis_scripts.keys import (
+    INPUT_TAT,
+    LEASES,
+    OUTPUT_TAT,
+    Place,
+    day_counter,
+    key_tat,
+    model_tat,
+)
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """One request for an admission. `lease` is the name of the lease it would take."""
+
+    team_id: str
+    subject: Subject
+    lease: str
+    estimated_input_tokens: int = 0
+
+
+class Used(msgspec.Struct, frozen=True):
+    """What one attempt used, and what it was admitted under."""
+
+    subject: Subject
+    policy: Policy
+    usage: Usage
+    price: Price
+    shadowed: tuple[LimitReason, ...] = ()
+    """Limits that would have refused it in shadow mode; its tokens aren't charged to them."""
+    lease: str | None = None
+    """The lease that ends with it."""
+
+
+class Terms:
+    """Makes the scripts' terms; leases live `lease_life_us`."""
+
+    def __init__(self, lease_life_us: int) -> None:
+        self.lease_life_us = lease_life_us
+
+    def judged(self, policy: Policy, asking: Asking, caps: DebtCaps, now_us: int) -> PreflightTerms:
+        """Return preflight's terms; `now_us` is our wall clock, near which the days are."""
+        days = window(policy, now_us)
+        limits = further_limits(policy, asking.subject)
+        return PreflightTerms(
+            policy.tier_id,
+            interval_us(policy),
+            request_burst_us(policy),
+            token_burst_us(policy),
+            caps,
+            (
+                LimitReason.REQUESTS in policy.shadow,
+                LimitReason.TOKENS in policy.shadow,
+            ),
+            tuple(self._term(limit, asking, caps, days) for limit in limits),
+            days,
+        )
+
+    def _term(self, limit: Limit, asking: Asking, caps: DebtCaps, days: DayWindow) -> Further:
+        match limit:
+            case DebtLimit(reason, _, advance_us, burst_us, shadow):
+                cap_us = caps.request_us if advance_us else caps.token_us
+                place = _tat(reason, asking.subject)
+                return DebtTerms(place, advance_us, burst_us, cap_us, shadow)
+            case LeaseLimit(_, most, shadow):
+                return LeaseTerms(LEASES, most, asking.lease, self.lease_life_us, shadow)
+            case CountLimit(reason, most, added, shadow):
+                asked = asked_of(limit, asking.estimated_input_tokens)
+                return CountTerms(_counters(reason, days), most, added, asked, shadow)
+
+
+def charge(used: Used, caps: DebtCaps, now_us: int) -> tuple[Charge, tuple[LimitReason, ...]]:
+    """Return what an attempt costs, and which further limits it is charged to or reads."""
+    policy = used.policy
+    tokens = counted(used.usage, policy.tpm_weights)
+    days = window(policy, now_us)
+    further = {
+        limit.reason: each
+        for limit in further_limits(policy, used.subject)
+        if (each := _charge(limit, used, tokens, caps, days)) is not None
+    }
+    own = 0 if LimitReason.TOKENS in used.shadowed else tokens.total
+    debit = rough_debit_nano_usd(used.usage, used.price.usd_per_million)
+    made = Charge(cost_us(policy, own), debit, caps, tuple(further.values()), days)
+    return made, tuple(further)
+
+
+def _charge(
+    limit: Limit, used: Used, tokens: CountedTokens, caps: DebtCaps, days: DayWindow
+) -> FurtherCharge | None:
+    """Return what one limit is charged; None: an attempt's end doesn't concern it."""
+    match limit:
+        case DebtLimit(reason, per_minute, 0):
+            own = 0 if reason in used.shadowed else _tokens_of(reason, tokens)
+            cost = cost_at(per_minute, own)
+            return DebtCharge(_tat(reason, used.subject), cost, caps.token_us)
+        case CountLimit(reason):
+            added = used.usage.total if reason is LimitReason.DAY_TOKENS else 0
+            return CountCharge(_counters(reason, days), added)
+        case LeaseLimit():
+            return None if used.lease is None else LeaseEnd(LEASES, used.lease)
+    return None
+
+
+def window(policy: Policy, now_us: int) -> DayWindow:
+    """Return the two days to choose from, where the policy counts by the day."""
+    if policy.daily_requests is None and policy.daily_tokens is None:
+        return ANY_DAY
+    days = days_around(now_us, policy.time_zone)
+    return DayWindow(days.start_us, days.boundary_us, days.end_us)
+
+
+def _tokens_of(reason: LimitReason, tokens: CountedTokens) -> Tokens:
+    if reason is LimitReason.INPUT_TOKENS:
+        return tokens.input
+    return tokens.output if reason is LimitReason.OUTPUT_TOKENS else tokens.total
+
+
+def _tat(reason: LimitReason, subject: Subject) -> Place:
+    match reason:
+        case LimitReason.INPUT_TOKENS:
+            return INPUT_TAT
+        case LimitReason.OUTPUT_TOKENS:
+            return OUTPUT_TAT
+        case LimitReason.KEY_REQUESTS:
+            return key_tat(subject.key_id or "", "request")
+        case LimitReason.KEY_TOKENS:
+            return key_tat(subject.key_id or "", "token")
+        case LimitReason.MODEL_REQUESTS:
+            return model_tat(subject.model or "", "request")
+        case LimitReason.MODEL_TOKENS:
+            return model_tat(subject.model or "", "token")
+    raise ValueError(reason)
+
+
+def _counters(reason: LimitReason, days: DayWindow) -> tuple[Place, Place]:
+    what = "requests" if reason is LimitReason.DAY_REQUESTS else "tokens"
+    return (
+        day_counter(days.start_us, days.boundary_us, what),
+        day_counter(days.boundary_us, days.end_us, what),
+    )
