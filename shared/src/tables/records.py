@@ -51,6 +51,7 @@ class InferenceRecord(Base, table=True):
             postgresql_where=text("state = 'PENDING'"),
         ),
         Index(None, "stream_sequence"),
+        Index(None, "team_id", "started_at"),
         Index("inference_record_held_idx", "record_id", postgresql_where=text("state = 'HELD'")),
         CheckConstraint("attempt_no > 0", name="attempt_no"),
         CheckConstraint("state IN ('PENDING', 'SETTLED', 'UNBILLABLE', 'HELD')", name="state"),

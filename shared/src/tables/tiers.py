@@ -39,7 +39,7 @@ class Tier(Base, table=True):
     limits: dict[str, Any] = Field(
         default_factory=dict, sa_type=JSONB, sa_column_kwargs={"server_default": text("'{}'")}
     )
-    """Further limits by name; a missing name is no limit. Empty today."""
+    """Further limits by the names of contracts.admission.Policy; a missing name is no limit."""
     version: int = Field(
         default=None,
         sa_type=BigInteger,

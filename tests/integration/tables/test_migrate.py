@@ -18,18 +18,21 @@ from quotagate.migrate import Phase, migrate, migrate_async
 from quotagate.migration_errors import MigrationBusyError, MigrationError, ScriptError
 from quotagate.stack import Servers
 
-_SECOND = '''
-"""A second revision."""
+_HEAD = max(
+    path.stem for path in (sql_scripts.migrations_folder() / "versions").glob("[0-9]*.py")
+)
+_NEXT = f'''
+"""One more revision."""
 
 from alembic import op
 
-revision = "0002_second"
-down_revision = "0001_core"
+revision = "9999_next"
+down_revision = "{_HEAD}"
 run = "after"
 
 
 def upgrade() -> None:
-    op.execute("CREATE TABLE second (x integer)")
+    op.execute("CREATE TABLE next (x integer)")
 '''
 
 
@@ -137,23 +140,23 @@ async def test_the_server_never_sees_a_password(servers: Servers, url: str) -> N
 async def test_before_stops_at_the_first_revision_that_goes_after(
     url: str, migrations: Path
 ) -> None:
-    (migrations / "versions" / "0002_second.py").write_text(_SECOND, encoding="utf-8")
+    (migrations / "versions" / "9999_next.py").write_text(_NEXT, encoding="utf-8")
     for _ in range(2):
         await migrate_async(url, {}, Phase.BEFORE)
-        assert await _revision(url) == "0001_core"
+        assert await _revision(url) == _HEAD
     await migrate_async(url, {})
-    assert await _revision(url) == "0002_second"
+    assert await _revision(url) == "9999_next"
     await migrate_async(url, {}, Phase.BEFORE)
-    assert await _revision(url) == "0002_second"
+    assert await _revision(url) == "9999_next"
 
 
 async def test_a_revision_that_fails_leaves_the_one_before(url: str, migrations: Path) -> None:
-    broken = _SECOND.replace("x integer", "x no_such_type")
-    (migrations / "versions" / "0002_second.py").write_text(broken, encoding="utf-8")
+    broken = _NEXT.replace("x integer", "x no_such_type")
+    (migrations / "versions" / "9999_next.py").write_text(broken, encoding="utf-8")
     with pytest.raises(MigrationError, match="no_such_type"):
         await migrate_async(url, {})
-    assert await _revision(url) == "0001_core"
-    assert "second" not in await _tables(url)
+    assert await _revision(url) == _HEAD
+    assert "next" not in await _tables(url)
 
 
 async def test_a_script_that_fails_is_named_and_leaves_nothing(url: str, migrations: Path) -> None:

@@ -36,6 +36,10 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
         "control_plane": {READ, ADD, "UPDATE(allowed_models, expires_at, name, revoked_at)"},
     },
     "inference_record": {
+        "tier_cache": {
+            "SELECT(attempt_no, cache_read_tokens, cache_write_1h_tokens, cache_write_5m_tokens,"
+            " finished_at, input_tokens, output_tokens, reasoning_tokens, started_at, team_id)"
+        },
         "settlement": {READ, ADD, "UPDATE(held_reason, settled_at, state)"},
         "control_plane": {READ},
     },

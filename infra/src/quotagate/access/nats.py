@@ -32,11 +32,23 @@ class Use:
 USES: Mapping[str, Use] = MappingProxyType(
     {
         "edge-proxy": Use(
-            asks=(admission.PREFLIGHT, admission.POSTFLIGHT, cache.KEY_RESOLVE),
+            asks=(
+                admission.PREFLIGHT,
+                admission.POSTFLIGHT,
+                admission.LEASE_RENEW,
+                admission.LEASE_RELEASE,
+                cache.KEY_RESOLVE,
+            ),
             hears=(control.KEY_REVOKED,),
         ),
         "admission": Use(
-            asks=(cache.TIER_RESOLVE, cache.BALANCE_FILL, cache.POLICIES, cache.PRICES),
+            asks=(
+                cache.TIER_RESOLVE,
+                cache.BALANCE_FILL,
+                cache.DAY_FILL,
+                cache.POLICIES,
+                cache.PRICES,
+            ),
             hears=(control.POLICY_CHANGED, control.PRICE_CHANGED),
         ),
         "tier-cache": Use(consumes=(control.CONTROL_EVENTS,)),

@@ -1,4 +1,4 @@
-"""Look-aside fills: a team's tier or balance was missing in Redis, and is read and put there.
+"""Look-aside fills: a team's tier, balance or day was missing in Redis, and is read and put there.
 
 Between the reading and the writing the fact may change. The change leaves its version in Redis as a
 fence (see `handlers/changes.py`), so a fill that comes late is refused there, and reads again.
@@ -11,6 +11,8 @@ from prometheus_client import Counter
 from contracts.cache import (
     BalanceFillReply,
     BalanceFillRequest,
+    DayFillReply,
+    DayFillRequest,
     TierResolveReply,
     TierResolveRequest,
 )
@@ -42,6 +44,7 @@ class Fills:
         self._scripts = scripts
         self._tiers = SingleFlight[str, TeamTier | None]()
         self._balances = SingleFlight[str, bool]()
+        self._days = SingleFlight[tuple[str, int, int], bool]()
 
     async def resolve_tier(self, request: TierResolveRequest) -> TierResolveReply:
         """Put a team's tier into Redis.
@@ -70,6 +73,19 @@ class Fills:
         except _FAILURES as error:
             raise unavailable("balance", error) from error
 
+    async def fill_day(self, request: DayFillRequest) -> DayFillReply:
+        """Put what a team used on a day into Redis, unless it is there.
+
+        Raises:
+            ReplyError: a store failed.
+
+        """
+        day = (request.team_id, request.start_us, request.end_us)
+        try:
+            return DayFillReply(found=await self._days.run(day, partial(self._fill_day, *day)))
+        except _FAILURES as error:
+            raise unavailable("day", error) from error
+
     async def _fill_tier(self, team_id: str) -> TeamTier | None:
         for _ in range(_MAX_READS):
             tier = await self._database.tier(team_id)
@@ -96,3 +112,12 @@ class Fills:
             if result is not BalanceFill.STALE:
                 return True
         raise ContendedError
+
+    async def _fill_day(self, team_id: str, start_us: int, end_us: int) -> bool:
+        used = await self._database.day(team_id, start_us, end_us)
+        if used is None:
+            _FILLS.labels("day", "unknown_team").inc()
+            return False
+        filled = await self._scripts.fill_day(team_id, used)
+        _FILLS.labels("day", "filled" if filled else "present").inc()
+        return True

@@ -16,10 +16,14 @@ from contracts.cache import KeyFacts
 from contracts.usage import Price
 from kit.metrics import LATENCY_BUCKETS_S
 from kit.postgres import CONNECTION_ERRORS
+from redis_scripts import DayUsage
 from tables import Account, ApiKey, Team
 from tier_cache.domain.facts import TeamBalance, TeamTier
 from tier_cache.errors import DatabaseUnavailableError
 from tier_cache.store import rows
+
+# A Redis script counts in doubles, exact up to here; only absurd records come near.
+_MOST_TOKENS = 2**53 - 1
 
 _CONNECTION_WAIT = Histogram(
     "quotagate_tier_cache_connection_wait_seconds",
@@ -52,6 +56,14 @@ class Database:
         """Return a team's settled balance; None: no such account, or the team is deleted."""
         found = await self._rows(rows.TEAM_BALANCES.where(col(Account.team_id) == team_id))
         return TeamBalance(found[0].balance_usd, found[0].version) if found else None
+
+    async def day(self, team_id: str, start_us: int, end_us: int) -> DayUsage | None:
+        """Return what a team used on a day (unix µs); None: no such team, or it is deleted."""
+        found = await self._rows(rows.day_usage(team_id, start_us, end_us))
+        if not found:
+            return None
+        tokens = min(int(found[0].tokens), _MOST_TOKENS)
+        return DayUsage(start_us, end_us, found[0].requests, tokens)
 
     async def policies(self) -> tuple[Policy, ...]:
         """Return every tier's policy."""

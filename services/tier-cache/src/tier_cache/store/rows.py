@@ -3,7 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, func, select
+import msgspec
+from sqlalchemy import Executable, Row, func, literal, select, true
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
@@ -11,7 +12,8 @@ from contracts.admission import Policy
 from contracts.cache import KeyFacts
 from contracts.usage import Price as PriceVersion
 from contracts.usage import UsdPerMillion
-from tables import Account, ApiKey, Price, Team, Tier
+from tables import Account, ApiKey, InferenceRecord, Price, Team, Tier
+from tables.prices import TOKEN_CLASSES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -19,6 +21,13 @@ _MICROSECOND = timedelta(microseconds=1)
 # Who pins a price compares `effective_from` with its own clock. Were that clock behind the
 # database's, the version it still needs would be missing without this.
 _CLOCKS_APART = timedelta(hours=1)
+
+# No attempt takes longer, so tokens of one that ended on a day are found by when it began.
+_LONGEST_ATTEMPT = timedelta(days=1)
+_TOKENS = sum(
+    (func.coalesce(col(getattr(InferenceRecord, f"{name}_tokens")), 0) for name in TOKEN_CLASSES),
+    start=literal(0),
+)
 
 _team_exists = col(Team.deleted_at).is_(None)
 _later = aliased(Price)
@@ -45,6 +54,44 @@ CURRENT_PRICES = select(Price).where(
 """Of each provider and model: the version in effect an hour ago, and every later one."""
 
 
+def day_usage(team_id: str, start_us: int, end_us: int) -> Executable:
+    """Return the statement of what a team used from `start_us` until before `end_us`, unix µs.
+
+    A request counts when it began, as preflight counts it, its tokens when it ended, as postflight
+    does. No row: there is no such team.
+    """
+    start, end = instant(start_us), instant(end_us)
+    began, ended = (
+        col(InferenceRecord.started_at),
+        func.coalesce(col(InferenceRecord.finished_at), col(InferenceRecord.started_at)),
+    )
+    is_first = (col(InferenceRecord.attempt_no) == 1) & (began >= start)
+    is_ended_today = (ended >= start) & (ended < end)
+    used = (
+        select(
+            func.count().filter(is_first).label("requests"),
+            func.coalesce(func.sum(_TOKENS).filter(is_ended_today), 0).label("tokens"),
+        )
+        .where(
+            col(InferenceRecord.team_id) == col(Team.team_id),
+            began >= start - _LONGEST_ATTEMPT,
+            began < end,
+        )
+        .lateral()
+    )
+    return (
+        select(used.c.requests, used.c.tokens)
+        .select_from(Team)
+        .join(used, true())
+        .where(_team_exists, col(Team.team_id) == team_id)
+    )
+
+
+def instant(unix_us: int) -> datetime:
+    """Return the instant of unix microseconds."""
+    return _EPOCH + unix_us * _MICROSECOND
+
+
 def unix_us(moment: datetime) -> int:
     """Return unix microseconds; timestamptz has microseconds, so this is exact."""
     return (moment - _EPOCH) // _MICROSECOND
@@ -63,14 +110,20 @@ def key_facts(row: Row[Any]) -> KeyFacts:
 
 
 def policy(row: Row[Any]) -> Policy:
-    """Return a tier's numbers."""
-    return Policy(
-        tier_id=row.tier_id,
-        rpm=row.rpm,
-        tpm=row.tpm,
-        request_burst=row.request_burst,
-        token_burst=row.token_burst,
-    )
+    """Return a tier's numbers; its further limits bear the names that a policy gives them.
+
+    Raises:
+        msgspec.ValidationError: a limit has no possible value.
+
+    """
+    numbers = {
+        "tier_id": row.tier_id,
+        "rpm": row.rpm,
+        "tpm": row.tpm,
+        "request_burst": row.request_burst,
+        "token_burst": row.token_burst,
+    }
+    return msgspec.convert({**row.limits, **numbers}, Policy)
 
 
 def price(row: Row[Any]) -> PriceVersion:
