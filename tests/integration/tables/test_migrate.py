@@ -18,9 +18,7 @@ from quotagate.migrate import Phase, migrate, migrate_async
 from quotagate.migration_errors import MigrationBusyError, MigrationError, ScriptError
 from quotagate.stack import Servers
 
-_HEAD = max(
-    path.stem for path in (sql_scripts.migrations_folder() / "versions").glob("[0-9]*.py")
-)
+_HEAD = max(path.stem for path in (sql_scripts.migrations_folder() / "versions").glob("[0-9]*.py"))
 _NEXT = f'''
 """One more revision."""
 
