@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
+from contracts.inference import INFERENCE_RECORDS
 from kit.settings import NatsSettings, ServiceSettings, load
 from quotagate.cli import welcome
 from quotagate.demo import demo
@@ -29,6 +30,13 @@ class MigrateSettings(NatsSettings):
     control_plane_database_password: SecretStr = Field(description="For quotagate_control_plane.")
     stream_replicas: Annotated[int, Field(ge=1, le=5)] = Field(
         1, description="Copies of each stream: 1 alone, 3 in a cluster."
+    )
+    record_stream_max_bytes: int = Field(
+        INFERENCE_RECORDS.max_bytes,
+        ge=64 * 1024**2,
+        description="Bytes that the stream of inference records may hold: the replay window's"
+        " records and those that wait while settlement is down. Beyond them calls are refused. The"
+        " NATS server must have as much (max_file_store).",
     )
 
 
@@ -75,7 +83,7 @@ def _migrate(_options: argparse.Namespace) -> None:
             for service in ("tier_cache", "settlement", "control_plane")
         },
     )
-    asyncio.run(make_streams(settings, settings.stream_replicas))
+    asyncio.run(make_streams(settings, settings.stream_replicas, settings.record_stream_max_bytes))
     sys.stdout.write("The database, its roles and the streams are at this version.\n")
 
 
