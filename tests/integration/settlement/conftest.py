@@ -18,7 +18,7 @@ from stacks import stack_of_servers
 from kit import postgres, redis
 from kit.bus.connection import connection
 from kit.settings import load
-from quotagate.stack import Servers
+from quotagate.stack import Servers, Stack
 from redis_scripts import RedisScripts
 from settlement.handlers.backlog import Backlog
 from settlement.handlers.settle import Settle
@@ -34,6 +34,13 @@ def servers() -> Iterator[Servers]:
     """Servers with the records, messages and balances of these tests only."""
     with stack_of_servers("settlement") as stack:
         yield stack.servers
+
+
+@pytest.fixture(scope="session")
+def second_stack() -> Iterator[Stack]:
+    """Servers to stop and to freeze, whose stream may be emptied; each test leaves them working."""
+    with stack_of_servers("settlement-second") as stack:
+        yield stack
 
 
 @pytest.fixture(scope="session")

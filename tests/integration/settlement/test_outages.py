@@ -22,28 +22,28 @@ LAG = "quotagate_settlement_lag_seconds"
 
 
 @pytest.fixture
-async def outer(module_servers: Stack) -> AsyncIterator[World]:
-    async with world_of(module_servers.servers) as world:
+async def outer(second_stack: Stack) -> AsyncIterator[World]:
+    async with world_of(second_stack.servers) as world:
         yield world
 
 
 @pytest.fixture
-async def process(module_servers: Stack, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
-    process = ServiceProcess(module_servers.servers, "settlement", tmp_path, SETTINGS)
+async def process(second_stack: Stack, tmp_path: Path) -> AsyncIterator[ServiceProcess]:
+    process = ServiceProcess(second_stack.servers, "settlement", tmp_path, SETTINGS)
     await process.start_ready()
     yield process
     await process.stop()
 
 
-async def test_postgres(module_servers: Stack, process: ServiceProcess, outer: World) -> None:
+async def test_postgres(second_stack: Stack, process: ServiceProcess, outer: World) -> None:
     team = await outer.open_team()
-    await asyncio.to_thread(module_servers.stop, "postgres")
+    await asyncio.to_thread(second_stack.stop, "postgres")
     await process.becomes_unready("postgres")
     for _ in range(40):
         await team.publish(team.record(finished_at_us=None))
     # The lag is seen although the database can't be asked.
     await process.becomes_more(LAG)
-    await asyncio.to_thread(module_servers.start, "postgres")
+    await asyncio.to_thread(second_stack.start, "postgres")
     await process.becomes_ready()
     async with asyncio.timeout(TIMEOUT_S):
         while list((await outer.books.states(team.team_id)).values()) != ["SETTLED"] * 40:
@@ -52,14 +52,14 @@ async def test_postgres(module_servers: Stack, process: ServiceProcess, outer: W
     assert await team.dead_letters() == []
 
 
-async def test_nats(module_servers: Stack, process: ServiceProcess, outer: World) -> None:
+async def test_nats(second_stack: Stack, process: ServiceProcess, outer: World) -> None:
     team = await outer.open_team()
     await team.publish(team.record())
-    await asyncio.to_thread(module_servers.stop, "nats")
+    await asyncio.to_thread(second_stack.stop, "nats")
     await process.becomes_unready("nats")
-    await asyncio.to_thread(module_servers.start, "nats")
+    await asyncio.to_thread(second_stack.start, "nats")
     await process.becomes_ready()
-    async with world_of(module_servers.servers) as again:
+    async with world_of(second_stack.servers) as again:
         later = await again.open_team()
         await later.publish(later.record())
         async with asyncio.timeout(TIMEOUT_S):
@@ -71,17 +71,17 @@ async def test_nats(module_servers: Stack, process: ServiceProcess, outer: World
     await outer.books.assert_they_add_up(team.team_id)
 
 
-async def test_valkey(module_servers: Stack, process: ServiceProcess, outer: World) -> None:
+async def test_valkey(second_stack: Stack, process: ServiceProcess, outer: World) -> None:
     team = await outer.open_team()
     cached = outer.cached(team)
     await cached.write(10_000 * COST_NANO_USD, 1)
-    await asyncio.to_thread(module_servers.signal, "valkey", "STOP")
+    await asyncio.to_thread(second_stack.signal, "valkey", "STOP")
     await process.becomes_unready("redis")
     await team.publish(team.record())
     async with asyncio.timeout(TIMEOUT_S):
         while list((await outer.books.states(team.team_id)).values()) != ["SETTLED"]:
             await asyncio.sleep(0.05)
-    await asyncio.to_thread(module_servers.signal, "valkey", "CONT")
+    await asyncio.to_thread(second_stack.signal, "valkey", "CONT")
     await process.becomes_ready()
     async with asyncio.timeout(TIMEOUT_S):
         while (await cached.read())[0] != 9_999 * COST_NANO_USD:

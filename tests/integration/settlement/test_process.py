@@ -30,9 +30,9 @@ Make = Callable[..., ServiceProcess]
 
 
 @pytest.fixture(scope="module")
-def servers(module_servers: Stack) -> Servers:
-    """Servers where nothing is pending but what these tests publish."""
-    return module_servers.servers
+def servers(second_stack: Stack) -> Servers:
+    """Servers whose stream nobody else consumes."""
+    return second_stack.servers
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from kit.clock import SystemClock
 from kit.health import Health
 from redis_scripts import RedisScripts
 from settlement.handlers import given_up
+from settlement.handlers.accounted import Accounted
 from settlement.handlers.backlog import Backlog
 from settlement.handlers.consume import Consume, durable
 from settlement.handlers.dead_letters import CONSUMER, DeadLetters
@@ -28,9 +29,11 @@ from settlement.handlers.pace import every
 from settlement.handlers.reconcile import Reconcile
 from settlement.handlers.settle import Settle
 from settlement.handlers.trim import Trim
+from settlement.handlers.trim_early import TrimEarly
 from settlement.settings import Settings
 from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
+from settlement.store.dead_letter_stream import DeadLetterStream
 from settlement.store.prices import PriceBook
 from settlement.store.record_stream import RecordStream
 from settlement.store.records import RecordStore
@@ -94,10 +97,13 @@ async def _loops(
     await advisory_puller.open()
     measure = Measure(engine, stream, clock)
     trim = Trim(records, stream, clock, settings.replay_window_s)
+    accounted = Accounted(records, stream, DeadLetterStream(client, CONSUMER))
+    trim_early = TrimEarly(records, stream, accounted, clock, settings.early_trim_share)
     reconcile = Reconcile(balances, accounts, stream)
     return {
         "measure": every(settings.measure_interval_s, measure.tick, "measure"),
         "trim": every(settings.trim_interval_s, trim.tick, "trim"),
+        "trim early": every(settings.early_trim_interval_s, trim_early.tick, "trim early"),
         "reconcile": every(settings.reconcile_interval_s, reconcile.tick, "reconcile"),
         "settle": Settle(records, accounts, balances, backlog, settings).run,
         "given up": GivenUp(advisory_puller, stream, records, dead_letters).run,

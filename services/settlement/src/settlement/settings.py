@@ -51,6 +51,19 @@ class Settings(NatsSettings, RedisSettings, PostgresSettings):
         description="Seconds that the stream keeps a record after it was settled, so that a"
         " restored database can catch up.",
     )
+    early_trim_share: float = Field(
+        0.8,
+        gt=0,
+        le=1,
+        description="Share of what the stream may hold beyond which settled records are removed"
+        " before the replay window ends, the oldest first.",
+    )
+    early_trim_interval_s: float = Field(
+        5.0,
+        gt=0,
+        description="Seconds between looks at how full the stream is; less may arrive in them than"
+        " the rest of the share.",
+    )
     measure_interval_s: float = Field(
         5.0, gt=0, description="Seconds between measurements of the settlement lag."
     )

@@ -41,6 +41,11 @@ DURABLE = Durable(
 _logger = log.get(__name__)
 
 
+async def nothing_given_up(stream: RecordStream) -> bool:
+    """Return whether no message waits to become a dead letter: the stream has its only copy."""
+    return (await stream.progress_of(DEAD_LETTERS.name, GIVEN_UP_CONSUMER)).is_done
+
+
 class GivenUp:
     """Turns the server's advisories into dead letters."""
 

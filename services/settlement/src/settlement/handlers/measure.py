@@ -5,7 +5,13 @@ from datetime import UTC, datetime
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from kit.clock import Clock
-from settlement.handlers.metrics import LAG_S, NEGATIVE_BALANCES, STREAM_BYTES, UNSETTLED
+from settlement.handlers.metrics import (
+    LAG_S,
+    NEGATIVE_BALANCES,
+    STREAM_BYTES,
+    STREAM_MAX_BYTES,
+    UNSETTLED,
+)
 from settlement.store.measures import waiting
 from settlement.store.record_stream import Progress, RecordStream
 
@@ -28,6 +34,7 @@ class Measure:
         """
         extent = await self._stream.extent()
         STREAM_BYTES.set(extent.bytes)
+        STREAM_MAX_BYTES.set(extent.max_bytes or 0)
         progress = await self._stream.progress()
         UNSETTLED.labels("stream").set(progress.unread + progress.unacknowledged)
         unread_since = await self._unread_since(progress)

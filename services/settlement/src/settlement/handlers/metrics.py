@@ -50,6 +50,12 @@ NEGATIVE_BALANCES = Gauge("quotagate_negative_balances", "Accounts whose settled
 STREAM_BYTES = Gauge(
     "quotagate_record_stream_bytes", "Bytes that the stream of inference records holds."
 )
+STREAM_MAX_BYTES = Gauge(
+    "quotagate_record_stream_max_bytes",
+    "Bytes that it may hold before calls are refused; 0: as much as the server's disk.",
+)
 TRIMMED = Counter(
-    "quotagate_record_stream_trimmed_total", "Sequences removed from the stream after their time."
+    "quotagate_record_stream_trimmed_total",
+    "Sequences removed from the stream: in time, or early because it was nearly full.",
+    ["when"],
 )

@@ -6,11 +6,10 @@ window, what that moment lacks can be replayed from the stream.
 
 from datetime import UTC, datetime, timedelta
 
-from contracts.dead import DEAD_LETTERS
 from kit import log
 from kit.clock import Clock
 from settlement.domain.trimming import first_to_keep
-from settlement.handlers.given_up import GIVEN_UP_CONSUMER
+from settlement.handlers.given_up import nothing_given_up
 from settlement.handlers.metrics import TRIMMED
 from settlement.store.record_stream import RecordStream
 from settlement.store.records import RecordStore
@@ -39,11 +38,11 @@ class Trim:
             SettlementError: a store didn't answer; nothing wrong was removed.
 
         """
-        given_up = await self._stream.progress_of(DEAD_LETTERS.name, GIVEN_UP_CONSUMER)
-        if not given_up.is_done:
-            return  # the stream has the only copy of a message that is to become a dead letter
-        extent = await self._stream.extent()
+        # In this order: what was given up before the first answer shows in the second.
         progress = await self._stream.progress()
+        if not await nothing_given_up(self._stream):
+            return
+        extent = await self._stream.extent()
         # The database's clock stands in the rows; the clocks differ by far less than a window.
         now = datetime.fromtimestamp(self._clock.now_us() / 1_000_000, UTC)
         keep = await self._first_to_keep(
@@ -51,7 +50,7 @@ class Trim:
         )
         if keep is not None and keep > extent.first:
             await self._stream.forget_before(keep)
-            TRIMMED.inc(keep - extent.first)
+            TRIMMED.labels("in_time").inc(keep - extent.first)
             _logger.info("record stream trimmed", first=keep, removed=keep - extent.first)
 
     async def _first_to_keep(self, sequences: range, cutoff: datetime) -> int | None:

@@ -1,12 +1,18 @@
-"""What an error of the driver means for the transaction that met it."""
+"""What an error of a driver means for what met it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import nats.errors
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from kit.postgres import CONNECTION_ERRORS
-from settlement.errors import RowRefusedError, StoreConflictError, StoreUnavailableError
+from settlement.errors import (
+    RowRefusedError,
+    StoreConflictError,
+    StoreUnavailableError,
+    StreamUnavailableError,
+)
 
 # serialization_failure and deadlock_detected
 _CONFLICTS = frozenset({"40001", "40P01"})
@@ -16,7 +22,7 @@ _REFUSAL_CLASSES = ("22", "23")
 
 @contextmanager
 def named_failures() -> Iterator[None]:
-    """Turn the driver's errors into ours.
+    """Turn the errors of Postgres into ours.
 
     Raises:
         StoreConflictError: nothing was written; doing it again is right.
@@ -30,6 +36,20 @@ def named_failures() -> Iterator[None]:
         raise _named(error) from error
     except (SQLAlchemyError, *CONNECTION_ERRORS) as error:
         raise StoreUnavailableError(f"postgres: {type(error).__name__}") from error
+
+
+@contextmanager
+def named_stream_failures() -> Iterator[None]:
+    """Turn the errors of JetStream into ours.
+
+    Raises:
+        StreamUnavailableError: no answer.
+
+    """
+    try:
+        yield
+    except (nats.errors.Error, TimeoutError) as error:
+        raise StreamUnavailableError(f"jetstream: {type(error).__name__}") from error
 
 
 def _named(error: DBAPIError) -> StoreConflictError | RowRefusedError | StoreUnavailableError:

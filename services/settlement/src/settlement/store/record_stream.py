@@ -1,28 +1,18 @@
 """The stream of inference records beyond consuming it: how far it is, single messages, trimming."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
 
 from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
+from settlement.domain.trimming import Extent
 from settlement.errors import StreamUnavailableError
+from settlement.store.failures import named_stream_failures
 
 _STREAM = INFERENCE_RECORDS.name
 _TIMEOUT_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """What the stream holds. Sequences rise by one; `last` < `first`: it is empty."""
-
-    first: int
-    last: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +52,11 @@ class RecordStream:
 
     async def extent(self) -> Extent:
         """Return what the stream holds now."""
-        with _named_failures():
-            state = (await self._jetstream.stream_info(_STREAM)).state
-        return Extent(state.first_seq, state.last_seq, state.bytes)
+        with named_stream_failures():
+            info = await self._jetstream.stream_info(_STREAM)
+        state, max_bytes = info.state, info.config.max_bytes
+        limit = max_bytes if max_bytes is not None and max_bytes > 0 else None
+        return Extent(state.first_seq, state.last_seq, state.bytes, limit)
 
     async def progress(self) -> Progress:
         """Return how far consuming the records is."""
@@ -72,14 +64,14 @@ class RecordStream:
 
     async def progress_of(self, stream: str, consumer: str) -> Progress:
         """Return how far a consumer of any stream is."""
-        with _named_failures():
+        with named_stream_failures():
             info = await self._jetstream.consumer_info(stream, consumer)
         floor = info.ack_floor.stream_seq if info.ack_floor else 0
         return Progress(info.num_pending or 0, info.num_ack_pending or 0, floor)
 
     async def message(self, sequence: int) -> StreamMessage | None:
         """Return the first message from `sequence` on; None: there is none."""
-        with _named_failures():
+        with named_stream_failures():
             try:
                 raw = await self._jetstream.get_msg(
                     _STREAM, sequence, INFERENCE_RECORDED.wildcard, direct=True, next=True
@@ -90,7 +82,7 @@ class RecordStream:
 
     async def forget_before(self, sequence: int) -> None:
         """Remove every message below `sequence` for good."""
-        with _named_failures():
+        with named_stream_failures():
             await self._jetstream.purge_stream(_STREAM, seq=sequence)
 
 
@@ -98,11 +90,3 @@ def _time(value: datetime | None) -> datetime:
     if value is None:
         raise StreamUnavailableError("a message came without its time")
     return value
-
-
-@contextmanager
-def _named_failures() -> Iterator[None]:
-    try:
-        yield
-    except (nats.errors.Error, TimeoutError) as error:
-        raise StreamUnavailableError(f"jetstream: {type(error).__name__}") from error

@@ -99,7 +99,7 @@ class RecordStore:
                 return list(rows.scalars())
 
     async def by_sequence(self, sequences: range, limit: int) -> list[StoredRecord]:
-        """Return the first `limit` records within these stream sequences, in their order.
+        """Return the first `limit` of these stream sequences under which a record is stored.
 
         Raises:
             StoreUnavailableError: no answer.
