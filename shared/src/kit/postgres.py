@@ -7,7 +7,7 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from kit.errors import NotReadyError
 from kit.flaws import Flaw, refuse
@@ -55,10 +55,16 @@ async def check(engine: AsyncEngine) -> None:
     """
     try:
         async with engine.connect() as connection:
-            rows = (await connection.execute(_SETTINGS, {"names": list(_DURABLE)})).all()
+            settings = await durability(connection)
     except (SQLAlchemyError, *CONNECTION_ERRORS) as error:
         raise NotReadyError(f"postgres: {type(error).__name__}") from error
-    refuse(flaws({row.name: row.setting for row in rows}))
+    refuse(flaws(settings))
+
+
+async def durability(connection: AsyncConnection) -> dict[str, str]:
+    """Return what `flaws` judges, as this session has it."""
+    rows = await connection.execute(_SETTINGS, {"names": list(_DURABLE)})
+    return {row.name: row.setting for row in rows}
 
 
 def flaws(settings: Mapping[str, str]) -> list[Flaw]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from kit.errors import KitError
-from quotagate.cli import local, setup, verifying
+from quotagate.cli import examining, local, setup, verifying
 from quotagate.demo import DemoError
 from quotagate.migration_errors import MigrationError
 from quotagate.stack.errors import StackError
@@ -27,6 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     local.add_commands(commands)
     setup.add_commands(commands)
     verifying.add_commands(commands)
+    examining.add_commands(commands)
     options = parser.parse_args(arguments)
     try:
         status: int | None = options.run(options)
