@@ -1,16 +1,26 @@
 """Admission's decisions and the routes, put into what a client is told."""
 
+import json
 from decimal import Decimal
 
 import pytest
 
-from contracts.admission import Decision, LimitState, Policy, PreflightReply
+from contracts.admission import (
+    Decision,
+    LimitReason,
+    LimitScope,
+    LimitState,
+    Policy,
+    PreflightReply,
+    Refusal,
+)
 from contracts.usage import Price, UsdPerMillion
 from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
 from edge_proxy.domain.inference import Caller
 from edge_proxy.domain.judgement import legs, refusal, route_for
 from edge_proxy.domain.problems import BALANCE_NEGATIVE, CHECK_UNAVAILABLE, Problem
 from edge_proxy.domain.routes import Routes, Surroundings, parse
+from edge_proxy.domain.shapes import OPENAI_SHAPE
 
 ROUTES = parse(
     """
@@ -125,6 +135,62 @@ def test_rate_limited(reason: str) -> None:
         "x-ratelimit-remaining-tokens": "59000",
         "x-ratelimit-reset-tokens": "1s",
     }
+
+
+DAY_END_US = 1_788_480_000_000_001
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "should_retry"),
+    [
+        pytest.param(LimitReason.CONCURRENCY, "concurrent_limit", None, id="concurrency"),
+        pytest.param(LimitReason.DAY_REQUESTS, "daily_request_limit", "false", id="day's requests"),
+        pytest.param(LimitReason.DAY_TOKENS, "daily_token_limit", "false", id="day's tokens"),
+        *(
+            pytest.param(reason, "rate_limit_exceeded", None, id=reason.value)
+            for reason in LimitReason
+            if reason.value.endswith(("requests", "tokens")) and not reason.startswith("day_")
+        ),
+    ],
+)
+def test_each_reason_has_its_code_and_details(
+    reason: LimitReason, code: str, should_retry: str | None
+) -> None:
+    limit = Refusal(reason=reason, scope=LimitScope.KEY, limit=10, used=12, resets_at_us=DAY_END_US)
+    reply = PreflightReply(
+        decision=Decision.RATE_LIMITED, reason=reason.value, retry_after_us=5_000_000, refusal=limit
+    )
+    problem = refusal(reply, "m")
+    assert problem is not None
+    assert (problem.status, problem.type, problem.code) == (429, "rate_limit_error", code)
+    assert problem.headers["x-ratelimit-reason"] == reason.value
+    assert problem.headers["retry-after"] == "5"
+    assert problem.headers.get("x-should-retry") == should_retry
+    assert json.loads(OPENAI_SHAPE.error(problem))["error"]["details"] == {
+        "reason": reason.value,
+        "scope": "key",
+        "limit": 10,
+        "used": 12,
+        "resets_at": "2026-09-04T00:00:01Z",
+    }
+
+
+def test_what_no_day_would_admit_is_a_bad_request_without_a_wait() -> None:
+    reply = PreflightReply(
+        decision=Decision.NEVER_ADMISSIBLE, reason="day_tokens", limits=LIMITS, shadowed=()
+    )
+    problem = refusal(reply, "m")
+    assert problem is not None
+    assert (problem.status, problem.code) == (400, "request_exceeds_limit")
+    assert "retry-after" not in problem.headers
+
+
+def test_a_refusal_tells_who_would_have_refused_as_well() -> None:
+    shadowed = (LimitReason.TOKENS, LimitReason.CONCURRENCY)
+    reply = PreflightReply(decision=Decision.RATE_LIMITED, shadowed=shadowed)
+    problem = refusal(reply, "m")
+    assert problem is not None
+    assert problem.headers["x-ratelimit-shadow"] == "tokens, concurrency"
 
 
 @pytest.mark.parametrize(

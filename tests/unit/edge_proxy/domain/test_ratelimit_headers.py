@@ -1,10 +1,12 @@
 """Durations and waits as header text; whole header sets are checked with the vectors."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_proxy.domain.ratelimit_headers import duration, retry_headers
+from contracts.admission import LimitState, RateState
+from edge_proxy.domain.ratelimit_headers import duration, rate_limit_headers, retry_headers
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,36 @@ def test_retry_headers(retry_after_us: int, seconds: str, milliseconds: str) -> 
     assert retry_headers(retry_after_us) == {
         "retry-after": seconds,
         "retry-after-ms": milliseconds,
+    }
+
+
+def test_further_limits_have_headers_where_the_tier_has_them() -> None:
+    state = LimitState(
+        limit_requests=1,
+        remaining_requests=1,
+        reset_requests_us=0,
+        limit_tokens=1,
+        remaining_tokens=1,
+        reset_tokens_us=0,
+    )
+    assert len(rate_limit_headers(state)) == 6
+    further = msgspec.structs.replace(
+        state,
+        input_tokens=RateState(limit=80, remaining=79, reset_us=750_000),
+        output_tokens=RateState(limit=20, remaining=20, reset_us=0),
+        remaining_day_requests=0,
+        remaining_day_tokens=7,
+    )
+    told = rate_limit_headers(further)
+    assert {name: told[name] for name in told.keys() - rate_limit_headers(state).keys()} == {
+        "x-ratelimit-limit-input-tokens": "80",
+        "x-ratelimit-remaining-input-tokens": "79",
+        "x-ratelimit-reset-input-tokens": "750ms",
+        "x-ratelimit-limit-output-tokens": "20",
+        "x-ratelimit-remaining-output-tokens": "20",
+        "x-ratelimit-reset-output-tokens": "0s",
+        "x-ratelimit-remaining-day-requests": "0",
+        "x-ratelimit-remaining-day-tokens": "7",
     }
 
 

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 from prometheus_client import Counter, Histogram
 
 from contracts.admission import (
+    LEASE_RELEASE,
+    LEASE_RENEW,
     POSTFLIGHT,
     PREFLIGHT,
+    LeaseReply,
+    LeaseRequest,
     LimitState,
     PostflightRequest,
     PreflightReply,
     PreflightRequest,
 )
+from contracts.contract import RequestReply
 from contracts.errors import ErrorCode
 from contracts.usage import Usage
 from edge_proxy.domain.inference import Attempt, Inference
@@ -43,6 +48,12 @@ _POSTFLIGHT_SECONDS = Histogram(
 _POSTFLIGHT_FAILURES = Counter(
     "quotagate_postflight_failures_total",
     "Postflights without an answer: their charge is in the ledger, perhaps not in the caches.",
+)
+
+_LEASE_FAILURES = Counter(
+    "quotagate_lease_failures_total",
+    "Renewals and releases of leases without an answer; a lease expires by itself.",
+    ["asked"],
 )
 
 
@@ -82,6 +93,7 @@ class AdmissionClient:
                     model=inference.model,
                     deployments=route.deployments,
                     deadline_us=self._clock.now_us() + timeout_ms * _US_PER_MS,
+                    estimated_input_tokens=inference.estimated_input_tokens,
                 ),
                 timeout_ms / _MS_PER_S,
             )
@@ -108,6 +120,10 @@ class AdmissionClient:
                     policy=attempt.policy,
                     price=attempt.leg.price,
                     deadline_us=self._clock.now_us() + timeout_ms * _US_PER_MS,
+                    key_id=inference.caller.key_id,
+                    model=inference.model,
+                    shadowed=attempt.shadowed,
+                    lease=None if attempt.lease is None else attempt.lease.name,
                 ),
                 timeout_ms / _MS_PER_S,
             )
@@ -125,6 +141,35 @@ class AdmissionClient:
             waited_us = self._clock.monotonic_us() - started_us
             _POSTFLIGHT_SECONDS.observe(waited_us / _US_PER_S)
         return reply.limits
+
+    async def renew_lease(self, team_id: str, name: str) -> None:
+        """Hold a lease on; one that isn't renewed expires."""
+        await self._on_lease(LEASE_RENEW, team_id, name)
+
+    async def release_lease(self, team_id: str, name: str) -> None:
+        """Give a lease back; one that isn't expires."""
+        await self._on_lease(LEASE_RELEASE, team_id, name)
+
+    async def _on_lease(
+        self, contract: RequestReply[LeaseRequest, LeaseReply], team_id: str, name: str
+    ) -> None:
+        timeout_ms = self._timeouts.postflight_ms
+        request = LeaseRequest(
+            team_id=team_id,
+            lease=name,
+            deadline_us=self._clock.now_us() + timeout_ms * _US_PER_MS,
+        )
+        try:
+            await self._requester.ask(contract, request, timeout_ms / _MS_PER_S)
+        except BusError as error:
+            _LEASE_FAILURES.labels(contract.endpoint).inc()
+            _logger.warning(
+                "lease not changed",
+                asked=contract.endpoint,
+                error=type(error).__name__,
+                team_id=team_id,
+                lease=name,
+            )
 
     async def check(self) -> CheckResult:
         """Return None if admission decides, else why not.

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-from contracts.admission import Policy
+from contracts.admission import Lease, LimitReason, Policy
 from contracts.inference import InferenceRecord, Outcome
 from contracts.usage import Price
 from edge_proxy.domain.adapters.adapter import NO_ANSWER, Answer
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.routes import Target
+
+_BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,13 @@ class Inference:
     model: str
     streaming: bool
     trace_id: str
+    input_bytes: int = 0
+    """Of the body as it was sent."""
+
+    @property
+    def estimated_input_tokens(self) -> int:
+        """Return what the input has at least: a token for every four bytes of the body."""
+        return -(-self.input_bytes // _BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +67,10 @@ class Attempt:
     status_code: int | None = None
     """The provider's; None until its answer began."""
     provider_request_id: str | None = None
+    shadowed: tuple[LimitReason, ...] = ()
+    """Limits in shadow mode that would have refused it."""
+    lease: Lease | None = None
+    """Its place among the team's calls in flight, where those are limited."""
     answer: Answer = NO_ANSWER
     client_gone: bool = False
     ended: bool = False

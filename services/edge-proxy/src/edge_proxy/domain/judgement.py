@@ -4,21 +4,37 @@ The first is :mod:`edge_proxy.handlers.authenticate`'s; price, balance and limit
 admission, whose reply is put into words here.
 """
 
-from contracts.admission import Decision, PreflightReply
+from contracts.admission import Decision, LimitReason, PreflightReply, Refusal
 from contracts.usage import Price
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.inference import Caller, Leg
 from edge_proxy.domain.problems import (
     BALANCE_NEGATIVE,
     CHECK_UNAVAILABLE,
+    CONCURRENCY_LIMITED,
+    DAY_REQUESTS_LIMITED,
+    DAY_TOKENS_LIMITED,
+    NEVER_ADMISSIBLE,
     RATE_LIMITED,
     Problem,
     model_not_allowed,
     model_not_found,
     model_not_priced,
 )
-from edge_proxy.domain.ratelimit_headers import rate_limit_headers, retry_headers
+from edge_proxy.domain.ratelimit_headers import (
+    rate_limit_headers,
+    retry_headers,
+    rfc3339,
+    shadow_header,
+)
 from edge_proxy.domain.routes import Route, Routes
+
+_PROBLEMS = {
+    LimitReason.CONCURRENCY: CONCURRENCY_LIMITED,
+    LimitReason.DAY_REQUESTS: DAY_REQUESTS_LIMITED,
+    LimitReason.DAY_TOKENS: DAY_TOKENS_LIMITED,
+}
+"""The others are limits per minute: the right reaction is the same, to wait as long as is said."""
 
 
 def route_for(routes: Routes, endpoint: Endpoint, caller: Caller, model: str) -> Route | Problem:
@@ -40,12 +56,34 @@ def refusal(reply: PreflightReply, model: str) -> Problem | None:
         return model_not_priced(model)
     if reply.decision is Decision.BALANCE_NEGATIVE:
         return BALANCE_NEGATIVE
-    headers = retry_headers(reply.retry_after_us)
+    return _limited(reply)
+
+
+def _limited(reply: PreflightReply) -> Problem:
+    """Return what a client is told that a limit refused: which one, and what to do about it."""
+    headers = shadow_header(reply.shadowed)
     if reply.limits is not None:
         headers |= rate_limit_headers(reply.limits)
     if reply.reason is not None:
         headers["x-ratelimit-reason"] = reply.reason
-    return RATE_LIMITED.with_headers(headers)
+    if reply.decision is Decision.NEVER_ADMISSIBLE:
+        return NEVER_ADMISSIBLE.with_headers(headers)
+    # Absent from an admission of an earlier release, which knew requests and tokens only.
+    refusal = reply.refusal
+    problem = RATE_LIMITED if refusal is None else _PROBLEMS.get(refusal.reason, RATE_LIMITED)
+    problem = problem.with_headers(headers | retry_headers(reply.retry_after_us))
+    return problem if refusal is None else problem.with_details(_details(refusal))
+
+
+def _details(refusal: Refusal) -> dict[str, str | int | None]:
+    resets_at_us = refusal.resets_at_us
+    return {
+        "reason": refusal.reason.value,
+        "scope": refusal.scope.value,
+        "limit": refusal.limit,
+        "used": refusal.used,
+        "resets_at": None if resets_at_us is None else rfc3339(resets_at_us),
+    }
 
 
 def legs(route: Route, endpoint: Endpoint, prices: tuple[Price | None, ...]) -> tuple[Leg, ...]:

@@ -19,10 +19,16 @@ class Problem:
     message: str
     param: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: _NO_HEADERS)
+    details: Mapping[str, str | int | None] | None = None
+    """What programs may want to know beyond the code; part of the body where it is given."""
 
     def with_headers(self, headers: Mapping[str, str]) -> "Problem":
         """Return the problem with further headers."""
         return replace(self, headers={**self.headers, **headers})
+
+    def with_details(self, details: Mapping[str, str | int | None]) -> "Problem":
+        """Return the problem with details."""
+        return replace(self, details=details)
 
 
 def invalid_request(code: str, message: str, param: str | None = None) -> Problem:
@@ -60,6 +66,29 @@ BODY_TOO_SLOW = Problem(
 )
 
 RATE_LIMITED = Problem(429, "rate_limit_error", "rate_limit_exceeded", "Team rate limit exceeded.")
+CONCURRENCY_LIMITED = Problem(
+    429,
+    "rate_limit_error",
+    "concurrent_limit",
+    "As many requests of this team are in flight as may be.",
+)
+DAY_REQUESTS_LIMITED = Problem(
+    429,
+    "rate_limit_error",
+    "daily_request_limit",
+    "The team's requests of this day are used up.",
+    headers=_DONT_RETRY,
+)
+DAY_TOKENS_LIMITED = Problem(
+    429,
+    "rate_limit_error",
+    "daily_token_limit",
+    "The team's tokens of this day are used up, or the input would use more than is left.",
+    headers=_DONT_RETRY,
+)
+NEVER_ADMISSIBLE = invalid_request(
+    "request_exceeds_limit", "The input alone is more than the team's tokens of a day."
+)
 
 UNEXPECTED = Problem(500, "server_error", "internal_error", "The gateway failed.")
 

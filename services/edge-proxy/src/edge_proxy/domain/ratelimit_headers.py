@@ -1,14 +1,21 @@
 """How the state of the limits is written into HTTP headers."""
 
-from contracts.admission import LimitState
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from contracts.admission import LimitReason, LimitState
 
 _MS_PER_S = 1_000
 _US_PER_MS = 1_000
+_US_PER_S = 1_000_000
 
 
 def rate_limit_headers(limits: LimitState) -> dict[str, str]:
-    """Return the six `x-ratelimit-*` headers, on success and on 429 alike."""
-    return {
+    """Return the `x-ratelimit-*` headers, on success and on 429 alike.
+
+    Six for every tier, and those of the further limits that a tier has.
+    """
+    headers = {
         "x-ratelimit-limit-requests": str(limits.limit_requests),
         "x-ratelimit-remaining-requests": str(limits.remaining_requests),
         "x-ratelimit-reset-requests": duration(limits.reset_requests_us),
@@ -16,6 +23,24 @@ def rate_limit_headers(limits: LimitState) -> dict[str, str]:
         "x-ratelimit-remaining-tokens": str(limits.remaining_tokens),
         "x-ratelimit-reset-tokens": duration(limits.reset_tokens_us),
     }
+    for name, rate in (
+        ("input-tokens", limits.input_tokens),
+        ("output-tokens", limits.output_tokens),
+    ):
+        if rate is not None:
+            headers[f"x-ratelimit-limit-{name}"] = str(rate.limit)
+            headers[f"x-ratelimit-remaining-{name}"] = str(rate.remaining)
+            headers[f"x-ratelimit-reset-{name}"] = duration(rate.reset_us)
+    if limits.remaining_day_requests is not None:
+        headers["x-ratelimit-remaining-day-requests"] = str(limits.remaining_day_requests)
+    if limits.remaining_day_tokens is not None:
+        headers["x-ratelimit-remaining-day-tokens"] = str(limits.remaining_day_tokens)
+    return headers
+
+
+def shadow_header(shadowed: Sequence[LimitReason]) -> dict[str, str]:
+    """Return the header that names limits in shadow mode which would have refused the request."""
+    return {"x-ratelimit-shadow": ", ".join(shadowed)} if shadowed else {}
 
 
 def retry_headers(retry_after_us: int) -> dict[str, str]:
@@ -48,6 +73,12 @@ def duration(time_us: int) -> str:
     if minutes:
         return f"{minutes}m{seconds}{fraction}s"
     return f"{seconds}{fraction}s"
+
+
+def rfc3339(unix_us: int) -> str:
+    """Return an instant as RFC 3339 in UTC, rounded up to the second: then it has surely come."""
+    unix_s = -(-unix_us // _US_PER_S)
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _ceil_ms(time_us: int) -> int:

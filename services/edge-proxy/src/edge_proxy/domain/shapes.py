@@ -47,6 +47,7 @@ class OpenAIShape:
             "type": problem.type,
             "param": problem.param,
             "code": problem.code,
+            **({} if problem.details is None else {"details": problem.details}),
         }
         return msgspec.json.encode({"error": detail})
 

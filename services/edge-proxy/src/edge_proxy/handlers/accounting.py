@@ -11,6 +11,7 @@ from contracts.admission import LimitState
 from contracts.inference import Outcome
 from edge_proxy.clients.admission import AdmissionClient
 from edge_proxy.clients.hand_off import HandOff
+from edge_proxy.clients.leases import Leases
 from edge_proxy.domain.inference import Attempt
 from edge_proxy.errors import DataDirectoryError
 from edge_proxy.store.journal import Journal
@@ -66,6 +67,7 @@ class Accounting:
         self, admission: AdmissionClient, hand_off: HandOff, journal: Journal, clock: Clock
     ) -> None:
         self._admission = admission
+        self._leases = Leases(admission)
         self._hand_off = hand_off
         self._journal = journal
         self._clock = clock
@@ -82,6 +84,8 @@ class Accounting:
         except DataDirectoryError:
             _JOURNAL_FAILURES.inc()
             raise
+        if attempt.lease is not None:
+            self._leases.begin(attempt.inference.caller.team_id, attempt.lease)
 
     async def end(self, attempt: Attempt, outcome: Outcome) -> Accounted:
         """Charge and record an attempt that is over; returns when its record is safe."""
@@ -89,8 +93,7 @@ class Accounting:
         finished_at_us = self._clock.now_us()
         _observe(attempt, outcome, finished_at_us)
         crash_at("edge.answered")
-        usage = attempt.answer.usage.chargeable
-        limits = await self._admission.postflight(attempt, usage) if usage is not None else None
+        limits = await self._charge(attempt)
         crash_at("edge.charged")
         record = attempt.record(outcome, finished_at_us)
         durable = await self._hand_off.deliver(record)
@@ -101,6 +104,16 @@ class Accounting:
             _logger.exception("journal not written", message_id=record.message_id)
         crash_at("edge.recorded")
         return Accounted(durable=durable, limits=limits)
+
+    async def _charge(self, attempt: Attempt) -> LimitState | None:
+        """Charge what is known of an attempt's usage, and end its lease with it or without."""
+        usage, lease = attempt.answer.usage.chargeable, attempt.lease
+        if lease is not None:
+            await self._leases.stop(lease)
+        limits = await self._admission.postflight(attempt, usage) if usage is not None else None
+        if lease is not None and limits is None:
+            await self._leases.give_back(attempt.inference.caller.team_id, lease)
+        return limits
 
 
 def _observe(attempt: Attempt, outcome: Outcome, finished_at_us: int) -> None:

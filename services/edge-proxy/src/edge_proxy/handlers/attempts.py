@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from contracts.admission import LimitState, Policy
+from contracts.admission import Lease, LimitReason, LimitState, Policy
 from contracts.inference import Outcome
 from edge_proxy.clients.provider import Exchange
 from edge_proxy.domain import headers, upstream
 from edge_proxy.domain.asked import Asked
 from edge_proxy.domain.inference import Attempt, Inference, Leg
 from edge_proxy.domain.problems import HAND_OFF_UNAVAILABLE, NOT_RECORDED, Problem
-from edge_proxy.domain.ratelimit_headers import rate_limit_headers
+from edge_proxy.domain.ratelimit_headers import rate_limit_headers, shadow_header
 from edge_proxy.domain.shapes import Shape
 from edge_proxy.errors import (
     AnswerTooLargeError,
@@ -41,6 +41,9 @@ class Plan:
     """After preflight."""
     legs: tuple[Leg, ...]
     """Where attempts may go, at least one."""
+    shadowed: tuple[LimitReason, ...] = ()
+    """Limits in shadow mode that would have refused it."""
+    lease: Lease | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,10 @@ class Attempts:
         self._client = client
         self._plan = plan
         self._shape = plan.inference.endpoint.shape
-        self._id_header = {"x-inference-id": plan.inference.inference_id}
+        self._id_header = {
+            "x-inference-id": plan.inference.inference_id,
+            **shadow_header(plan.shadowed),
+        }
 
     async def run(self) -> None:
         """Try the first leg; answer with what came of it."""
@@ -82,6 +88,8 @@ class Attempts:
             attempt_no=attempt_no,
             leg=leg,
             policy=self._plan.policy,
+            shadowed=self._plan.shadowed,
+            lease=self._plan.lease,
             started_at_us=self._edge.clock.now_us(),
         )
         crash_at("edge.admitted")

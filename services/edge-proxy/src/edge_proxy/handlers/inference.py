@@ -92,6 +92,7 @@ class InferenceEndpoint:
             model=asked.model,
             streaming=asked.stream,
             trace_id=trace_id(client.header(b"traceparent")),
+            input_bytes=len(asked.body),
         )
 
     async def _admit(
@@ -109,7 +110,13 @@ class InferenceEndpoint:
         if reply.policy is None or not ways:
             return CHECK_UNAVAILABLE
         return Plan(
-            inference=inference, asked=asked, policy=reply.policy, limits=reply.limits, legs=ways
+            inference=inference,
+            asked=asked,
+            policy=reply.policy,
+            limits=reply.limits,
+            legs=ways,
+            shadowed=reply.shadowed,
+            lease=reply.lease,
         )
 
     async def _refuse(
