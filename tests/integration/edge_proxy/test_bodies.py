@@ -149,6 +149,6 @@ async def test_a_request_that_is_no_http(world: World) -> None:
 async def test_smuggled_lengths_are_refused(world: World) -> None:
     team = world.team()
     both = head(team, "content-length: 3", "transfer-encoding: chunked")
-    assert (await said(world, both, b"0\r\n\r\n")).startswith(b"HTTP/1.1 400")
+    assert (await said(world, both + b"0\r\n\r\n")).startswith(b"HTTP/1.1 400")
     twice = head(team, "content-length: 3", "content-length: 4")
-    assert (await said(world, twice, b"{}")).startswith(b"HTTP/1.1 400")
+    assert (await said(world, twice + b"{}")).startswith(b"HTTP/1.1 400")

@@ -241,3 +241,19 @@ async def test_a_start_that_fails_says_why(
     assert process.returncode == 2
     assert said in stderr.decode()
     assert "Traceback" not in stderr.decode()
+
+
+async def test_strangers_take_no_place(module_servers: Stack, tmp_path: Path) -> None:
+    settings = {"QUOTAGATE_MAX_IN_FLIGHT": "1"}
+    async with new_world(module_servers.servers, tmp_path, settings=settings) as world:
+        strangers = []
+        for _ in range(3):
+            reader, writer = await asyncio.open_connection("127.0.0.1", world.edge.port)
+            writer.write(
+                b"POST /v1/chat/completions HTTP/1.1\r\nhost: e\r\ncontent-length: 9\r\n\r\n"
+            )
+            assert b" 401 " in await reader.readuntil(b"\r\n")
+            strangers.append(writer)
+        assert (await world.ask(world.team())).status_code == 200
+        for writer in strangers:
+            writer.close()

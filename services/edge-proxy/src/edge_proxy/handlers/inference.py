@@ -50,19 +50,18 @@ class InferenceEndpoint:
             await self._refuse(client, STARTING)
             return
         client = Client(scope, receive, send, edge.settings.client_stall_s)
-        if edge.in_flight.full:
+        pepper = edge.settings.key_pepper.get_secret_value()
+        caller = await authenticate(client.headers, edge.keys, pepper)
+        # Strangers take no place: they could hold all of them by sending slowly.
+        if isinstance(caller, Problem):
+            await self._refuse(client, caller)
+        elif edge.in_flight.full:
             await self._refuse(client, TOO_BUSY)
-            return
-        await edge.in_flight.run(self._serve(edge, client))
+        else:
+            await edge.in_flight.run(self._serve(edge, client, caller))
 
-    async def _serve(self, edge: Edge, client: Client) -> None:
+    async def _serve(self, edge: Edge, client: Client, caller: Caller) -> None:
         try:
-            caller = await authenticate(
-                client.headers, edge.keys, edge.settings.key_pepper.get_secret_value()
-            )
-            if isinstance(caller, Problem):
-                await self._refuse(client, caller)
-                return
             asked = await self._read(edge, client)
         except ClientLeftError:
             return
