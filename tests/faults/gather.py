@@ -9,7 +9,6 @@ import asyncpg
 from faults.evidence import Account, Cached, Charge, Entry, Record, Served
 from faults.world import World
 from nats.aio.client import Client
-from nats.errors import TimeoutError as NatsTimeoutError
 from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
 from contracts.contract import decode
@@ -184,6 +183,6 @@ async def dead_letters(world: World) -> Sequence[str]:
             for message in await subscription.fetch(100, timeout=0.5):
                 letter = decode(message.data, DeadLetter)
                 reasons.append(f"{letter.consumer} {letter.stream_sequence}: {letter.reason}")
-        except NatsTimeoutError:
+        except TimeoutError:
             pass  # there are none
     return reasons

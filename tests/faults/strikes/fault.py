@@ -154,7 +154,7 @@ class Fault:
         if self.kind in WIRE_KINDS:
             return frozenset(wires(self.target))
         if self.kind is Kind.LATE_FILL:
-            return frozenset({"valkey", *wires("tier-cache*>valkey")})
+            return frozenset({"valkey", *wires("tier-cache*>valkey"), *wires("tier-cache*>nats")})
         if self.kind is Kind.LATE_REFRESH:
             return frozenset({"valkey", *wires("settlement*>valkey")})
         return frozenset({self.target})

@@ -10,8 +10,7 @@ from nats.js.api import StreamConfig
 
 from contracts.inference import INFERENCE_RECORDS
 
-# An event that the held one fetches is given back, and comes again a second later.
-_HEARD_WITHIN_S = 2.5
+_HEARD_WITHIN_S = 1.5
 _REFRESHES_S = 2.5
 
 
@@ -31,19 +30,22 @@ async def late_fill(scene: Scene) -> None:
     """Have fills arrive that read the database before a change which the cache has heard of.
 
     One tier-cache's way to Valkey is held, so that its fills are late. Then teams change that
-    nobody else asks about: the other one evicts what isn't there, and nothing fills it anew.
+    nobody else asks about, and the other one hears of it: it evicts what isn't there, and nothing
+    fills it anew.
     """
-    world, held = scene.world, "tier-cache>valkey"
+    world, held, deaf = scene.world, "tier-cache>valkey", "tier-cache>nats"
     idle = [team for team in scene.teams if team.kind == "idle"]
     async with world.valkey() as valkey:
         try:
             await world.wiring.begin(held, Trouble(hold_requests=True))
             await valkey.flushall()
             await asyncio.gather(*(scene.clients.ask(team) for team in idle))
+            await world.wiring.begin(deaf, Trouble(refuse=True))
             await scene.office.change(idle)
             await asyncio.sleep(_HEARD_WITHIN_S)
         finally:
             await world.wiring.end(held)
+            await world.wiring.end(deaf)
 
 
 async def late_refresh(world: World, _fault: Fault) -> None:
