@@ -1,11 +1,12 @@
 """The tables as Python describes them are the tables that the migrations make."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from integration.tables.conftest import Database
-from sqlalchemy import Connection, Double, Float, Numeric, text
+from sqlalchemy import Connection, Double, Float, Numeric, Row, text
 
 from tables import METADATA
 
@@ -33,22 +34,40 @@ async def test_metadata_and_migrated_schema_agree(database: Database) -> None:
         assert await connection.run_sync(_differences) == []
 
 
-async def test_check_constraints_mean_the_same_in_both(database: Database) -> None:
-    """A draft table is made from the metadata, and Postgres prints both sides' conditions."""
-    condition = text(
-        "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint AS c"
-        " JOIN pg_class AS t ON t.oid = c.conrelid"
-        " WHERE c.contype = 'c' AND t.relnamespace = to_regnamespace(:schema) ORDER BY 1"
-    )
+async def _migrated_and_drafted(
+    database: Database, query: str
+) -> tuple[Sequence[Row[Any]], Sequence[Row[Any]]]:
+    """Return what Postgres says of the migrated tables, and of drafts made from the metadata."""
     async with database.owner.connect() as connection:
-        migrated = (await connection.execute(condition, {"schema": "public"})).all()
+        migrated = (await connection.execute(text(query), {"schema": "public"})).all()
         # Rolled back: the draft is gone with the transaction.
         await connection.execute(text("CREATE SCHEMA draft"))
         await connection.execute(text("SET LOCAL search_path = draft"))
         await connection.run_sync(METADATA.create_all, checkfirst=False)
-        drafted = (await connection.execute(condition, {"schema": "draft"})).all()
+        drafted = (await connection.execute(text(query), {"schema": "draft"})).all()
+    return migrated, drafted
+
+
+async def test_check_constraints_mean_the_same_in_both(database: Database) -> None:
+    migrated, drafted = await _migrated_and_drafted(
+        database,
+        "SELECT c.conname, pg_get_constraintdef(c.oid) FROM pg_constraint AS c"
+        " JOIN pg_class AS t ON t.oid = c.conrelid"
+        " WHERE c.contype = 'c' AND t.relnamespace = to_regnamespace(:schema) ORDER BY 1",
+    )
     assert drafted == migrated
     assert len(migrated) > 30
+
+
+async def test_storage_options_are_the_same_in_both(database: Database) -> None:
+    migrated, drafted = await _migrated_and_drafted(
+        database,
+        "SELECT relname, (SELECT array_agg(o ORDER BY o) FROM unnest(reloptions) AS o)"
+        " FROM pg_class WHERE relnamespace = to_regnamespace(:schema) AND relkind = 'r'"
+        " AND reloptions IS NOT NULL ORDER BY 1",
+    )
+    assert drafted == migrated
+    assert [row[0] for row in migrated] == ["inference_record"]
 
 
 def test_no_column_of_the_metadata_is_a_binary_fraction() -> None:
