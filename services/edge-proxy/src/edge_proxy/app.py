@@ -18,13 +18,12 @@ from edge_proxy.clients.provider import ProviderClient
 from edge_proxy.domain.endpoints import ENDPOINTS
 from edge_proxy.domain.routes import Routes, Surroundings, parse
 from edge_proxy.errors import DataDirectoryError, RoutesError
+from edge_proxy.handlers import models
 from edge_proxy.handlers.accounting import Accounting
 from edge_proxy.handlers.edge import Edge, Gate
 from edge_proxy.handlers.fallback import FALLBACKS
 from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.handlers.inference import InferenceEndpoint
-from edge_proxy.handlers.models import PATH as MODELS_PATH
-from edge_proxy.handlers.models import Models
 from edge_proxy.settings import Settings
 from edge_proxy.store.claim import claim_new
 from edge_proxy.store.inheritance import take_over_orphans
@@ -82,7 +81,10 @@ def build(settings: Settings) -> Starlette:
                 HttpRoute(row.path, InferenceEndpoint(row, gate), methods=["POST"])
                 for row in ENDPOINTS
             ),
-            HttpRoute(MODELS_PATH, Models(gate), methods=["GET"]),
+            *(
+                HttpRoute(path, models.Models(gate), methods=["GET"])
+                for path in (models.PATH, models.ONE_PATH)
+            ),
         ],
         partial(_open, settings, routes, health, gate),
         health,

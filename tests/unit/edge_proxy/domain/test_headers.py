@@ -3,8 +3,8 @@
 import pytest
 
 from edge_proxy.domain.headers import (
-    bearer_token,
     is_event_stream,
+    presented_keys,
     provider_request_id,
     to_client,
     to_provider,
@@ -72,20 +72,30 @@ def test_a_client_sees_the_answers_own_headers_only() -> None:
     assert to_client(headers, error=True) == {**shown, "retry-after": "7"}
 
 
+BEARER = (b"authorization", b"Bearer k")
+X_API_KEY = (b"x-api-key", b"x")
+
+
 @pytest.mark.parametrize(
-    ("headers", "token"),
+    ("headers", "openai", "anthropic"),
     [
-        pytest.param([(b"authorization", b"Bearer k")], "k", id="usual"),
-        pytest.param([(b"authorization", b"bearer  k ")], "k", id="lower case, spaces"),
-        pytest.param([], None, id="none"),
-        pytest.param([(b"authorization", b"Basic k")], None, id="another scheme"),
-        pytest.param([(b"authorization", b"k")], None, id="no scheme"),
-        pytest.param([(b"authorization", b"Bearer \xff")], "\xff", id="not ASCII"),
-        pytest.param([(b"authorization", b"Bearer a")] * 2, None, id="twice"),
+        pytest.param([BEARER], ["k"], ["k"], id="bearer"),
+        pytest.param([(b"authorization", b"bearer  k ")], ["k"], ["k"], id="lower case, spaces"),
+        pytest.param([X_API_KEY], [], ["x"], id="x-api-key"),
+        pytest.param([BEARER, X_API_KEY], ["k"], ["k", "x"], id="both"),
+        pytest.param([], [], [], id="none"),
+        pytest.param([(b"authorization", b"Basic k")], [], [], id="another scheme"),
+        pytest.param([(b"authorization", b"k")], [], [], id="no scheme"),
+        pytest.param([(b"authorization", b"Bearer \xff")], ["\xff"], ["\xff"], id="not ASCII"),
+        pytest.param([BEARER] * 2, [], [], id="bearer twice"),
+        pytest.param([BEARER, *[X_API_KEY] * 2], ["k"], ["k"], id="x-api-key twice"),
     ],
 )
-def test_bearer(headers: list[tuple[bytes, bytes]], token: str | None) -> None:
-    assert bearer_token(headers) == token
+def test_where_keys_stand(
+    headers: list[tuple[bytes, bytes]], openai: list[str], anthropic: list[str]
+) -> None:
+    assert presented_keys(headers, x_api_key=False) == openai
+    assert presented_keys(headers, x_api_key=True) == anthropic
 
 
 @pytest.mark.parametrize(

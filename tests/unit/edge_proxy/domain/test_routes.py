@@ -2,6 +2,8 @@
 
 import pytest
 
+from edge_proxy.domain.adapters.openai_chunks import without_options
+from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
 from edge_proxy.domain.routes import Surroundings, parse
 from edge_proxy.errors import RoutesError
 
@@ -42,7 +44,8 @@ def test_what_it_says() -> None:
     first, second = routes.models["a/b"].targets
     assert first.provider.base_url == "https://h:1/v1"
     assert first.provider.api_key == SECRET
-    assert not first.provider.supports_stream_usage
+    chat = first.provider.adapter.apis[CHAT_COMPLETIONS.path]
+    assert chat.outgoing is without_options
     assert first.provider.connect_s == 2
     assert (first.model, first.timeouts.idle_s, first.timeouts.total_s) == ("x", 7, 80)
     assert (second.model, second.timeouts.idle_s, second.timeouts.total_s) == ("y", 7, 70)

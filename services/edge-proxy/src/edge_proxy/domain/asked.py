@@ -12,7 +12,7 @@ from edge_proxy.domain.problems import INVALID_JSON, Problem, invalid_request
 
 Members = Mapping[str, msgspec.Raw]
 
-_OURS = frozenset({"model", "stream", "stream_options"})
+_OURS = frozenset({"model", "stream", "stream_options", "background"})
 _MAX_MODEL_CHARS = 256
 
 _top_level = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -29,8 +29,8 @@ class Asked:
     model: str
     stream: bool
     ambiguous: bool
-    """The body says `model` in more than one place, or spells names in escapes: a provider's
-    parser might see another model than the one that was judged."""
+    """The body says `model` (or another name that matters here) in more than one place, or spells
+    names in escapes: a provider's parser might see another model than the one that was judged."""
 
     def as_sent(self) -> bytes:
         """Return the body untouched, unless two parsers might read it differently."""
@@ -90,6 +90,7 @@ def _ambiguous(body: bytes) -> bool:
     return (
         body.count(b'"model"') != 1
         or body.count(b'"stream"') > 1
+        or body.count(b'"background"') > 1
         or b"\\u006" in body
         or b"\\u007" in body
     )

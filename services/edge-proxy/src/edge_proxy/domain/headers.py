@@ -7,9 +7,20 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 USER_AGENT = "quotagate-edge"
 
-_TO_PROVIDER = frozenset({b"content-type", b"accept", b"openai-beta", b"x-request-id"})
+_TO_PROVIDER = frozenset(
+    {
+        b"content-type",
+        b"accept",
+        b"openai-beta",
+        b"anthropic-version",
+        b"anthropic-beta",
+        b"x-request-id",
+    }
+)
 
-_TO_CLIENT = frozenset({"content-type", "x-request-id", "openai-processing-ms", "openai-version"})
+_TO_CLIENT = frozenset(
+    {"content-type", "x-request-id", "request-id", "openai-processing-ms", "openai-version"}
+)
 
 _TO_CLIENT_IN_ERRORS = _TO_CLIENT | {"retry-after", "retry-after-ms", "x-should-retry"}
 
@@ -44,15 +55,23 @@ def provider_request_id(headers: Mapping[str, str]) -> str | None:
     return found[:MAX_ID_CHARS] if found else None
 
 
-def bearer_token(headers: RawHeaders) -> str | None:
-    """Return the key of `Authorization: Bearer`; None where there isn't exactly one."""
-    found = [value for name, value in headers if name == b"authorization"]
-    if len(found) != 1:
-        return None
-    scheme, _, token = found[0].partition(b" ")
-    if scheme.lower() != b"bearer":
-        return None
-    return token.strip().decode("latin-1")
+def presented_keys(headers: RawHeaders, *, x_api_key: bool) -> list[str]:
+    """Return the texts that may be a key: of `Authorization: Bearer`, and of `x-api-key`.
+
+    A header that comes twice says nothing. Which of two keys counts, the caller decides.
+    """
+    bearer = _only(headers, b"authorization")
+    scheme, _, token = (bearer or b"").partition(b" ")
+    found = [token.strip()] if scheme.lower() == b"bearer" else []
+    key = _only(headers, b"x-api-key") if x_api_key else None
+    if key is not None:
+        found.append(key.strip())
+    return [text.decode("latin-1") for text in found]
+
+
+def _only(headers: RawHeaders, name: bytes) -> bytes | None:
+    found = [value for other, value in headers if other == name]
+    return found[0] if len(found) == 1 else None
 
 
 def is_event_stream(headers: Mapping[str, str]) -> bool:

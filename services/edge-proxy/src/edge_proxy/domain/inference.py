@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from contracts.admission import Lease, LimitReason, Policy
 from contracts.inference import InferenceRecord, Outcome
 from contracts.usage import Price
-from edge_proxy.domain.adapters.adapter import NO_ANSWER, Answer
+from edge_proxy.domain.adapters.answer import NO_ANSWER, Answer
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.routes import Target
 

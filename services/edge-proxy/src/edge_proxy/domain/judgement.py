@@ -20,6 +20,7 @@ from edge_proxy.domain.problems import (
     model_not_allowed,
     model_not_found,
     model_not_priced,
+    unsupported_endpoint,
 )
 from edge_proxy.domain.ratelimit_headers import (
     rate_limit_headers,
@@ -40,11 +41,11 @@ _PROBLEMS = {
 def route_for(routes: Routes, endpoint: Endpoint, caller: Caller, model: str) -> Route | Problem:
     """Return the route of a model that the caller may use at an endpoint."""
     route = routes.models.get(model)
-    if route is None or not route.serves(endpoint):
+    if route is None:
         return model_not_found(model)
     if not caller.may_use(model):
         return model_not_allowed(model)
-    return route
+    return route if route.serves(endpoint) else unsupported_endpoint(model, endpoint.path)
 
 
 def refusal(reply: PreflightReply, model: str) -> Problem | None:
@@ -91,5 +92,5 @@ def legs(route: Route, endpoint: Endpoint, prices: tuple[Price | None, ...]) -> 
     return tuple(
         Leg(target=target, price=price)
         for target, price in zip(route.targets, prices, strict=False)
-        if price is not None and endpoint.path in target.provider.adapter.paths
+        if price is not None and endpoint.path in target.provider.adapter.apis
     )

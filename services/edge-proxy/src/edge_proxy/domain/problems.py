@@ -111,6 +111,12 @@ def model_not_found(model: str) -> Problem:
     return Problem(404, "invalid_request_error", "model_not_found", message, "model")
 
 
+def unsupported_endpoint(model: str, path: str) -> Problem:
+    """Return the 404 for a model none of whose providers has anything like this endpoint."""
+    message = f"The model {model!r} is not served at {path}."
+    return Problem(404, "invalid_request_error", "unsupported_endpoint", message, "model")
+
+
 def model_not_allowed(model: str) -> Problem:
     """Return the 403 for a model that the key may not use."""
     message = f"This API key may not use the model {model!r}."

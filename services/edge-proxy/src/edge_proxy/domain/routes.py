@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.admission import Deployment
 from edge_proxy.domain.adapters import ADAPTERS
-from edge_proxy.domain.adapters.adapter import Adapter
+from edge_proxy.domain.adapters.adapter import Adapter, Traits
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.errors import RoutesError
 
@@ -49,6 +49,7 @@ class _ProviderSection(_Section):
     api_key_env: Name | None = None
     api_key_file: Name | None = None
     supports_stream_usage: bool = True
+    reasoning_outside_output: bool = False
     connect_s: Seconds = 5.0
     proxy: str | None = None
     timeouts: _TimeOutSection = _TimeOutSection()
@@ -91,7 +92,6 @@ class Provider:
     """Without a slash at its end."""
     api_key: str = field(repr=False)
     """Empty: the provider asks for none."""
-    supports_stream_usage: bool
     connect_s: float
     proxy: str | None = field(repr=False)
     """None: no proxy, whatever the environment says."""
@@ -118,7 +118,7 @@ class Route:
 
     def serves(self, endpoint: Endpoint) -> bool:
         """Say whether any target serves an endpoint."""
-        return any(endpoint.path in target.provider.adapter.paths for target in self.targets)
+        return any(endpoint.path in target.provider.adapter.apis for target in self.targets)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,8 +164,8 @@ def parse(text: str, surroundings: Surroundings) -> Routes:
 
 def _provider(name: str, section: _ProviderSection, surroundings: Surroundings) -> Provider:
     where = f"providers.{name}"
-    adapter = ADAPTERS.get(section.adapter)
-    if adapter is None:
+    new_adapter = ADAPTERS.get(section.adapter)
+    if new_adapter is None:
         raise RoutesError(f"{where}.adapter: must be one of {', '.join(sorted(ADAPTERS))}")
     base_url = _expand(section.base_url, f"{where}.base_url", surroundings).rstrip("/")
     parts = urlsplit(base_url)
@@ -173,10 +173,14 @@ def _provider(name: str, section: _ProviderSection, surroundings: Surroundings) 
         raise RoutesError(f"{where}.base_url: must be an http or https address without a query")
     return Provider(
         name=name,
-        adapter=adapter,
+        adapter=new_adapter(
+            Traits(
+                stream_usage=section.supports_stream_usage,
+                reasoning_outside_output=section.reasoning_outside_output,
+            )
+        ),
         base_url=base_url,
         api_key=_api_key(section, where, surroundings),
-        supports_stream_usage=section.supports_stream_usage,
         connect_s=section.connect_s,
         proxy=section.proxy and _expand(section.proxy, f"{where}.proxy", surroundings),
     )

@@ -1,7 +1,10 @@
 """What a provider said about an attempt's usage, and how far it can be believed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+
+import msgspec
 
 from contracts.inference import UsageSource
 from contracts.usage import Usage
@@ -11,6 +14,13 @@ ABSURD_TOKENS = 10**9
 
 _MAX_REPORTED_CHARS = 16_384
 _MAX_RECORDED_TOKENS = 2**53
+# What a stream may have remembered of its usage; real usage objects have twenty fields.
+_MAX_PART_BYTES = 65_536
+_MAX_FIELDS = 128
+
+_NULL = b"null"
+_Fields = dict[str, msgspec.Raw]
+_fields = msgspec.json.Decoder(_Fields)
 
 
 class Verdict(StrEnum):
@@ -65,3 +75,55 @@ def reading(usage: Usage | None, reported: bytes) -> UsageReading:
         kept = usage if most <= _MAX_RECORDED_TOKENS else None
         return UsageReading(Verdict.ABSURD, usage=kept, reported=words)
     return UsageReading(Verdict.FOUND, usage=usage, reported=words)
+
+
+class ReportedParts:
+    """Usage as a stream reports it, at once or in parts.
+
+    Of each field, also of those within details, the last value that isn't null counts. Nothing is
+    added up: parts are states, not increments.
+    """
+
+    def __init__(self) -> None:
+        self._told: _Fields = {}
+        self._strange: bytes | None = None
+
+    def add(self, part: msgspec.Raw | None) -> bool:
+        """Remember a `usage` member; return whether it was there and not null."""
+        raw = _NULL if part is None else bytes(part)
+        if raw == _NULL:
+            return False
+        fields = _fields_of(raw)
+        if fields:
+            self._told = _merged(self._told, fields)
+        else:
+            self._strange = raw[:_MAX_PART_BYTES]
+        return True
+
+    def read_by(self, read: Callable[[bytes], UsageReading]) -> UsageReading:
+        """Return what was reported, as an API's reader of usage objects reads it."""
+        if self._told:
+            return read(msgspec.json.encode(self._told))
+        return NO_USAGE if self._strange is None else read(self._strange)
+
+
+def _fields_of(raw: bytes) -> _Fields:
+    """Return the fields of a usage object; none where it isn't one."""
+    if len(raw) > _MAX_PART_BYTES:
+        return {}
+    try:
+        return _fields.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def _merged(known: _Fields, told: _Fields) -> _Fields:
+    merged = dict(known)
+    for name, value in told.items():
+        raw = bytes(value)
+        if raw == _NULL or (name not in merged and len(merged) >= _MAX_FIELDS):
+            continue
+        before = _fields_of(bytes(merged[name])) if raw[:1] == b"{" and name in merged else {}
+        details = {part: more for part, more in _fields_of(raw).items() if bytes(more) != _NULL}
+        merged[name] = msgspec.Raw(msgspec.json.encode(before | details) if before else raw)
+    return merged

@@ -7,6 +7,7 @@ from contracts.admission import Lease, LimitReason, LimitState, Policy
 from contracts.inference import Outcome
 from edge_proxy.clients.provider import Exchange
 from edge_proxy.domain import headers, upstream
+from edge_proxy.domain.adapters.adapter import Api
 from edge_proxy.domain.asked import Asked
 from edge_proxy.domain.inference import Attempt, Inference, Leg
 from edge_proxy.domain.problems import HAND_OFF_UNAVAILABLE, NOT_RECORDED, Problem
@@ -109,12 +110,11 @@ class Attempts:
     async def _dispatch(self, attempt: Attempt) -> Failure | None:
         target = attempt.leg.target
         provider = target.provider
-        outgoing = provider.adapter.outgoing(
-            self._plan.asked, target.model, stream_usage=provider.supports_stream_usage
-        )
+        api = provider.adapter.apis[attempt.inference.endpoint.path]
+        outgoing = api.outgoing(self._plan.asked, target.model)
         exchange = self._edge.providers.exchange(
             target,
-            provider.adapter.paths[attempt.inference.endpoint.path],
+            api.path,
             headers.to_provider(self._client.headers),
             outgoing.body,
         )
@@ -126,11 +126,11 @@ class Attempts:
             if not upstream.is_success(exchange.status):
                 return await self._refused(attempt, exchange)
             if attempt.inference.streaming and headers.is_event_stream(exchange.headers):
-                scanner = provider.adapter.scanner(outgoing, self._edge.settings.max_event_bytes)
+                scanner = api.scanner(outgoing, self._edge.settings.max_event_bytes)
                 relay = StreamRelay(self._edge, self._client, attempt, exchange, scanner)
                 await relay.run(self._stream_headers(exchange))
                 return None
-            return await self._relay_whole(attempt, exchange)
+            return await self._relay_whole(attempt, exchange, api)
         finally:
             self._edge.in_flight.waited(exchange)
             await exchange.close()
@@ -167,19 +167,19 @@ class Attempts:
         await self._end(attempt, Outcome.FAILED)
         return Failure(exchange.status, {**passed, **upstream.FROM_UPSTREAM}, body)
 
-    async def _relay_whole(self, attempt: Attempt, exchange: Exchange) -> Failure | None:
+    async def _relay_whole(self, attempt: Attempt, exchange: Exchange, api: Api) -> Failure | None:
         try:
             body = await exchange.whole(self._edge.settings.max_answer_bytes)
         except EdgeError as error:
             return await self._failed(attempt, _problem_of(error))
-        answer = attempt.leg.target.provider.adapter.read_answer(body)
+        answer = api.read_answer(body)
         if answer is None:
             return await self._failed(attempt, upstream.INVALID_ANSWER)
         attempt.answer = answer
         accounted = await self._end(attempt, Outcome.SUCCEEDED)
         if not accounted.durable:
             return _failure(NOT_RECORDED, self._shape)
-        limits = {} if accounted.limits is None else rate_limit_headers(accounted.limits)
+        limits = self._limit_headers(accounted.limits)
         passed = headers.to_client(exchange.headers.items())
         await self._client.answer(exchange.status, {**passed, **limits, **self._id_header}, body)
         return None
@@ -194,16 +194,21 @@ class Attempts:
 
     def _stream_headers(self, exchange: Exchange) -> Mapping[str, str]:
         """Return a stream's headers, which leave before anything is known but preflight's state."""
-        limits = self._plan.limits
         return {
             "content-type": "text/event-stream",
             **headers.to_client(exchange.headers.items()),
-            **({} if limits is None else rate_limit_headers(limits)),
+            **self._limit_headers(self._plan.limits),
             **self._id_header,
             # Proxies on the way must not collect a stream before they pass it on.
             "cache-control": "no-cache",
             "x-accel-buffering": "no",
         }
+
+    def _limit_headers(self, limits: LimitState | None) -> Mapping[str, str]:
+        if limits is None:
+            return {}
+        of_the_api = self._shape.limit_headers(limits, self._edge.clock.now_us())
+        return {**rate_limit_headers(limits), **of_the_api}
 
 
 def _problem_of(error: EdgeError) -> Problem:

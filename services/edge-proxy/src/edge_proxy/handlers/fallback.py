@@ -4,15 +4,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ExceptionHandler
 
+from edge_proxy.domain.endpoints import shape_at
 from edge_proxy.domain.problems import METHOD_NOT_ALLOWED, UNEXPECTED, URL_NOT_FOUND, Problem
-from edge_proxy.domain.shapes import OPENAI_SHAPE
 
 
 def _handler(problem: Problem) -> ExceptionHandler:
-    async def answer(_request: Request, error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:
         allow = getattr(error, "headers", None) or {}
         return Response(
-            OPENAI_SHAPE.error(problem),
+            shape_at(request.url.path).error(problem),
             problem.status,
             headers={**problem.headers, **allow},
             media_type="application/json",

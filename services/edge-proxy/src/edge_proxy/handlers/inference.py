@@ -3,7 +3,7 @@
 from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
-from contracts.admission import PreflightReply
+from contracts.admission import Decision, PreflightReply
 from contracts.errors import ErrorCode
 from edge_proxy.domain.asked import Asked, read
 from edge_proxy.domain.endpoints import Endpoint
@@ -51,7 +51,10 @@ class InferenceEndpoint:
             return
         client = Client(scope, receive, send, edge.settings.client_stall_s)
         pepper = edge.settings.key_pepper.get_secret_value()
-        caller = await authenticate(client.headers, edge.keys, pepper)
+        shape = self._endpoint.shape
+        caller = await authenticate(
+            client.headers, edge.keys, pepper, x_api_key=shape.takes_x_api_key
+        )
         # Strangers take no place: they could hold all of them by sending slowly.
         if isinstance(caller, Problem):
             await self._refuse(client, caller)
@@ -81,7 +84,8 @@ class InferenceEndpoint:
 
     async def _read(self, edge: Edge, client: Client) -> Asked | Problem:
         body = await client.body(edge.settings.max_body_bytes, edge.settings.body_timeout_s)
-        return body if isinstance(body, Problem) else read(body)
+        asked = body if isinstance(body, Problem) else read(body)
+        return asked if isinstance(asked, Problem) else self._endpoint.objection(asked) or asked
 
     def _inference(self, client: Client, caller: Caller, asked: Asked) -> Inference:
         return Inference(
@@ -104,7 +108,7 @@ class InferenceEndpoint:
             return reply
         problem = refusal(reply, inference.model)
         if problem is not None:
-            return problem
+            return self._with_limits(problem, reply, edge.clock.now_us())
         ways = legs(route, self._endpoint, reply.prices)
         if reply.policy is None or not ways:
             return CHECK_UNAVAILABLE
@@ -117,6 +121,12 @@ class InferenceEndpoint:
             shadowed=reply.shadowed,
             lease=reply.lease,
         )
+
+    def _with_limits(self, problem: Problem, reply: PreflightReply, now_us: int) -> Problem:
+        """Add to a refusal by the limits what only this API's clients know of them."""
+        if reply.decision is not Decision.RATE_LIMITED or reply.limits is None:
+            return problem
+        return problem.with_headers(self._endpoint.shape.limit_headers(reply.limits, now_us))
 
     async def _refuse(
         self, client: Client, problem: Problem, inference: Inference | None = None

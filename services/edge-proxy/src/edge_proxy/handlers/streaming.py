@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contracts.inference import Outcome
 from edge_proxy.clients.provider import Exchange
 from edge_proxy.domain import upstream
-from edge_proxy.domain.adapters.adapter import StreamScanner
+from edge_proxy.domain.adapters.scanner import StreamScanner
 from edge_proxy.domain.inference import Attempt
 from edge_proxy.domain.problems import NOT_RECORDED, Problem
 from edge_proxy.errors import BrokenAnswerError, ProviderTimeoutError

@@ -7,19 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_proxy.domain.adapters.adapter import Outgoing
-from edge_proxy.domain.adapters.openai import OpenAIAdapter
+from edge_proxy.domain.adapters.adapter import Api, Traits
+from edge_proxy.domain.adapters.answer import Outgoing
+from edge_proxy.domain.adapters.openai import openai
 from edge_proxy.domain.asked import Asked, read
+from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
 from edge_proxy.domain.usage import Verdict
 
-ADAPTER = OpenAIAdapter()
+CHAT = openai(Traits()).apis[CHAT_COMPLETIONS.path]
+SIMPLE_CHAT = openai(Traits(stream_usage=False)).apis[CHAT_COMPLETIONS.path]
 OPTION = b'"stream_options":{"include_usage":true}'
 
 
-def outgoing(body: bytes, model: str = "m", *, stream_usage: bool = True) -> Outgoing:
+def outgoing(body: bytes, model: str = "m", api: Api = CHAT) -> Outgoing:
     asked = read(body)
     assert isinstance(asked, Asked)
-    return ADAPTER.outgoing(asked, model, stream_usage=stream_usage)
+    return api.outgoing(asked, model)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +83,7 @@ def test_usage_is_asked_for(body: bytes, sent: bytes, hides_usage: bool) -> None
     ],
 )
 def test_a_provider_that_does_not_know_the_option_never_gets_it(body: bytes) -> None:
-    sent = outgoing(body, stream_usage=False)
+    sent = outgoing(body, api=SIMPLE_CHAT)
     assert json.loads(sent.body) == {"model": "m", "stream": True}
     assert not sent.hides_usage
 
@@ -156,21 +159,26 @@ def test_everything_else_stays_what_it_was(
 
 
 def test_a_whole_answer() -> None:
-    answer = ADAPTER.read_answer(b'{"model":"m-2","usage":{"prompt_tokens":1},"choices":[]}')
+    answer = CHAT.read_answer(b'{"model":"m-2","usage":{"prompt_tokens":1},"choices":[]}')
     assert answer is not None
     assert (answer.model_served, answer.usage.verdict) == ("m-2", Verdict.FOUND)
 
 
 @pytest.mark.parametrize(
     ("body", "model_served"),
-    [(b"{}", None), (b'{"model":null}', None), (b'{"model":7}', None), (b'{"model":""}', None)],
+    [
+        (b"{}", None),
+        (b'{"model":null,"usage":null}', None),
+        (b'{"model":7}', None),
+        (b'{"model":""}', None),
+    ],
 )
 def test_an_answer_that_says_little(body: bytes, model_served: str | None) -> None:
-    answer = ADAPTER.read_answer(body)
+    answer = CHAT.read_answer(body)
     assert answer is not None
     assert (answer.model_served, answer.usage.verdict) == (model_served, Verdict.MISSING)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"a":', b"null", b'"x"'])
 def test_no_answer(body: bytes) -> None:
-    assert ADAPTER.read_answer(body) is None
+    assert CHAT.read_answer(body) is None

@@ -3,8 +3,13 @@
 import pytest
 
 from contracts.usage import Usage
-from edge_proxy.domain.adapters.openai_usage import read_usage
-from edge_proxy.domain.usage import Verdict
+from edge_proxy.domain.adapters.adapter import Traits
+from edge_proxy.domain.adapters.openai_usage import read_completion
+from edge_proxy.domain.usage import UsageReading, Verdict
+
+
+def read_usage(raw: bytes) -> UsageReading:
+    return read_completion(raw, Traits())
 
 
 @pytest.mark.parametrize(
@@ -87,8 +92,3 @@ def test_absurd_is_recorded_and_not_charged() -> None:
     found = read_usage(b'{"prompt_tokens":10000000000,"completion_tokens":1}')
     assert (found.verdict, found.chargeable) == (Verdict.ABSURD, None)
     assert found.usage == Usage(input=10**10, output=1)
-
-
-@pytest.mark.parametrize("raw", [b"null", b" null "])
-def test_null_is_missing(raw: bytes) -> None:
-    assert read_usage(raw).verdict is Verdict.MISSING

@@ -1,94 +1,70 @@
 """What the gateway must know of a provider's API to meter it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
+import msgspec
+
+from edge_proxy.domain.adapters.answer import Answer, Outgoing, model_served
+from edge_proxy.domain.adapters.scanner import StreamReader, StreamScanner
 from edge_proxy.domain.asked import Asked
 from edge_proxy.domain.usage import NO_USAGE, UsageReading
 
+_NULL = b"null"
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A body as the provider gets it."""
-
-    body: bytes
-    hides_usage: bool
-    """The client didn't ask for the stream's usage, so it doesn't see the event that tells it."""
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a whole answer says about itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """In what one provider differs from the others that speak its API."""
 
-    usage: UsageReading
-    model_served: str | None
+    stream_usage: bool = True
+    """It knows the option that makes a stream tell its usage; one that doesn't never gets it."""
+    reasoning_outside_output: bool = False
+    """The output it reports doesn't include the reasoning, whatever its total says."""
 
 
-NO_ANSWER = Answer(usage=NO_USAGE, model_served=None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One endpoint, as one provider API serves it."""
 
+    path: str
+    """Below the provider's base URL."""
+    outgoing: Callable[[Asked, str], Outgoing]
+    """Returns the body to send: the client's own bytes but for what must differ.
 
-class StreamScanner(Protocol):
-    """Reads along while a stream passes, and holds back what would tell of success.
-
-    Feed every chunk; pass on at once what comes back. `held` leaves only once the record of the
-    attempt is durable.
+    The second argument is the deployment's name of the model.
     """
-
-    @property
-    def held(self) -> bytes:
-        """What has been held back so far, in order."""
-
-    @property
-    def complete(self) -> bool:
-        """The provider said in its own way that the stream is over; only a last event ends it."""
-
-    @property
-    def failed(self) -> bool:
-        """The provider reported an error in the stream."""
-
-    @property
-    def ended(self) -> bool:
-        """The last event has arrived: nothing of worth follows."""
-
-    @property
-    def between_events(self) -> bool:
-        """Whether a comment of ours may be put here."""
-
-    @property
-    def answer(self) -> Answer:
-        """What the stream has said about itself so far."""
-
-    def feed(self, chunk: bytes) -> bytes:
-        """Return what the client may have now."""
-
-    def end(self) -> bytes:
-        """Judge a last event that lacks its blank line; return what the client may have of it."""
-
-
-class Adapter(Protocol):
-    """One provider API."""
-
-    @property
-    def name(self) -> str:
-        """The name in the routes file, and the label of the metrics."""
-
-    @property
-    def paths(self) -> Mapping[str, str]:
-        """Where the provider serves an endpoint, below its base URL; absent: it doesn't."""
-
-    def credentials(self, api_key: str) -> tuple[tuple[str, str], ...]:
-        """Return the headers that authenticate the gateway."""
-
-    def outgoing(self, asked: Asked, model: str, *, stream_usage: bool) -> Outgoing:
-        """Return the body to send: the client's own bytes but for what must differ.
-
-        `model` is the deployment's name of the model. `stream_usage` says whether the provider
-        knows the option that makes a stream tell its usage; one that doesn't never gets it.
-        """
+    read_usage: Callable[[bytes], UsageReading]
+    """Reads a `usage` member, JSON of any kind but null."""
+    new_reader: Callable[[Outgoing], StreamReader]
+    """Returns a reader for the stream that answers this body."""
 
     def read_answer(self, body: bytes) -> Answer | None:
-        """Read a whole answer; None: it isn't one."""
+        """Read a whole answer; None: not a JSON object."""
+        try:
+            members = _members.decode(body)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        usage = bytes(members.get("usage", _NULL))
+        return Answer(
+            usage=NO_USAGE if usage == _NULL else self.read_usage(usage),
+            model_served=model_served(members),
+        )
 
     def scanner(self, outgoing: Outgoing, max_event_bytes: int) -> StreamScanner:
         """Return a scanner for the stream that answers this body."""
+        return StreamScanner(self.new_reader(outgoing), max_event_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """One provider API."""
+
+    name: str
+    """The name in the routes file, and the label of the metrics."""
+    apis: Mapping[str, Api]
+    """By the path of the endpoint; absent: the provider API has nothing like it."""
+    credentials: Callable[[str], tuple[tuple[str, str], ...]]
+    """Returns the headers that authenticate the gateway with its API key."""

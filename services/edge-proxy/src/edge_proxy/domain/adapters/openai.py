@@ -1,88 +1,71 @@
 """OpenAI's API, as OpenAI, vLLM, Groq and many others speak it."""
 
-from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
-import msgspec
-
-from edge_proxy.domain.adapters.adapter import Answer, Outgoing
-from edge_proxy.domain.adapters.openai_stream import OpenAIStream
-from edge_proxy.domain.adapters.openai_usage import model_served, read_usage
-from edge_proxy.domain.asked import Asked, Members
-from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
-from edge_proxy.domain.usage import NO_USAGE
-
-_TRUE = msgspec.Raw(b"true")
-_INCLUDE_USAGE = b'{"include_usage":true}'
-
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
-
-
-class OpenAIAdapter:
-    """Chat completions at the usual path; usage in `usage`, in a stream only if asked for."""
-
-    name = "openai"
-    paths: Mapping[str, str] = MappingProxyType({CHAT_COMPLETIONS.path: "/chat/completions"})
-
-    def credentials(self, api_key: str) -> tuple[tuple[str, str], ...]:
-        """Return the headers that authenticate the gateway."""
-        return (("authorization", f"Bearer {api_key}"),)
-
-    def outgoing(self, asked: Asked, model: str, *, stream_usage: bool) -> Outgoing:
-        """Return the body to send, which asks for the stream's usage where that can be asked."""
-        if not asked.stream:
-            return Outgoing(_as_sent(asked, model), hides_usage=False)
-        if not stream_usage:
-            return Outgoing(_without_stream_options(asked, model), hides_usage=False)
-        try:
-            options = _object.decode(asked.members.get("stream_options", b"null"))
-        except msgspec.DecodeError:
-            # Not options at all: the provider's refusal is the client's answer.
-            return Outgoing(_as_sent(asked, model), hides_usage=False)
-        if options is not None and bytes(options.get("include_usage", b"")) == b"true":
-            return Outgoing(_as_sent(asked, model), hides_usage=False)
-        return Outgoing(_with_usage(asked, model, options), hides_usage=True)
-
-    def read_answer(self, body: bytes) -> Answer | None:
-        """Read a whole answer; None: not a JSON object."""
-        try:
-            members = _object.decode(body)
-        except (msgspec.DecodeError, RecursionError):
-            return None
-        if members is None:
-            return None
-        usage = members.get("usage")
-        return Answer(
-            usage=NO_USAGE if usage is None else read_usage(bytes(usage)),
-            model_served=model_served(members),
-        )
-
-    def scanner(self, outgoing: Outgoing, max_event_bytes: int) -> OpenAIStream:
-        """Return a scanner for the stream that answers this body."""
-        return OpenAIStream(max_event_bytes, hides_usage=outgoing.hides_usage)
+from edge_proxy.domain import endpoints
+from edge_proxy.domain.adapters.adapter import Adapter, Api, Traits
+from edge_proxy.domain.adapters.bodies import untouched
+from edge_proxy.domain.adapters.openai_chunks import (
+    ChunkReader,
+    asking_for_usage,
+    without_options,
+)
+from edge_proxy.domain.adapters.openai_responses import ResponseReader
+from edge_proxy.domain.adapters.openai_usage import (
+    read_completion,
+    read_embeddings,
+    read_response,
+)
 
 
-def _as_sent(asked: Asked, model: str) -> bytes:
-    return asked.as_sent() if model == asked.model else asked.with_members(_renamed(asked, model))
-
-
-def _with_usage(asked: Asked, model: str, options: Members | None) -> bytes:
-    if model == asked.model and "stream_options" not in asked.members:
-        return asked.with_appended("stream_options", _INCLUDE_USAGE)
-    wanted = msgspec.json.encode({**(options or {}), "include_usage": _TRUE})
-    return asked.with_members({**_renamed(asked, model), "stream_options": msgspec.Raw(wanted)})
-
-
-def _without_stream_options(asked: Asked, model: str) -> bytes:
-    if "stream_options" not in asked.members:
-        return _as_sent(asked, model)
-    members = _renamed(asked, model)
-    return asked.with_members(
-        {name: value for name, value in members.items() if name != "stream_options"}
+def openai(traits: Traits) -> Adapter:
+    """Return the adapter for a provider with these traits."""
+    return Adapter(
+        name="openai",
+        apis=MappingProxyType(
+            {
+                endpoints.CHAT_COMPLETIONS.path: _completions("/chat/completions", traits),
+                endpoints.COMPLETIONS.path: _completions("/completions", traits),
+                endpoints.EMBEDDINGS.path: _embeddings(),
+                endpoints.RESPONSES.path: _responses(traits),
+            }
+        ),
+        credentials=_credentials,
     )
 
 
-def _renamed(asked: Asked, model: str) -> Members:
-    if model == asked.model:
-        return asked.members
-    return {**asked.members, "model": msgspec.Raw(msgspec.json.encode(model))}
+def _credentials(api_key: str) -> tuple[tuple[str, str], ...]:
+    return (("authorization", f"Bearer {api_key}"),)
+
+
+def _completions(path: str, traits: Traits) -> Api:
+    """Usage in `usage`; in a stream only if asked for."""
+    read_usage = partial(read_completion, traits=traits)
+    return Api(
+        path=path,
+        outgoing=asking_for_usage if traits.stream_usage else without_options,
+        read_usage=read_usage,
+        new_reader=partial(ChunkReader, read_usage),
+    )
+
+
+def _embeddings() -> Api:
+    """Never a stream; should one come nevertheless, it is read as one of chunks."""
+    return Api(
+        path="/embeddings",
+        outgoing=untouched,
+        read_usage=read_embeddings,
+        new_reader=partial(ChunkReader, read_embeddings),
+    )
+
+
+def _responses(traits: Traits) -> Api:
+    """Usage in `usage`; in a stream, of the response that the last event carries."""
+    read_usage = partial(read_response, traits=traits)
+    return Api(
+        path="/responses",
+        outgoing=untouched,
+        read_usage=read_usage,
+        new_reader=partial(ResponseReader, read_usage),
+    )

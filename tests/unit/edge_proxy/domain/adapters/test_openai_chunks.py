@@ -9,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.usage import Usage
-from edge_proxy.domain.adapters.openai_stream import OpenAIStream
+from edge_proxy.domain.adapters.adapter import Traits
+from edge_proxy.domain.adapters.answer import Outgoing
+from edge_proxy.domain.adapters.openai import openai
+from edge_proxy.domain.adapters.scanner import StreamScanner
+from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
 from edge_proxy.domain.usage import Verdict
 
 DONE = b"data: [DONE]\n\n"
@@ -39,8 +43,13 @@ def usage_chunk(usage: Any = USAGE) -> bytes:
 HELLO = content("hel", usage=None) + content("lo \u2028 wörld", usage=None)
 
 
-def scan(*chunks: bytes, hides_usage: bool = True) -> tuple[bytes, OpenAIStream]:
-    stream = OpenAIStream(1_000_000, hides_usage=hides_usage)
+def new_scanner(max_event_bytes: int, *, hides_usage: bool) -> StreamScanner:
+    api = openai(Traits()).apis[CHAT_COMPLETIONS.path]
+    return api.scanner(Outgoing(b"", hides_usage), max_event_bytes)
+
+
+def scan(*chunks: bytes, hides_usage: bool = True) -> tuple[bytes, StreamScanner]:
+    stream = new_scanner(1_000_000, hides_usage=hides_usage)
     passed = b"".join(stream.feed(chunk) for chunk in chunks)
     return passed + stream.end(), stream
 
@@ -183,7 +192,7 @@ def test_words_about_usage_in_a_text_are_text() -> None:
 
 
 def test_what_is_held_is_bounded() -> None:
-    stream = OpenAIStream(1_000, hides_usage=False)
+    stream = new_scanner(1_000, hides_usage=False)
     passed = b"".join(stream.feed(finish()) for _ in range(100))
     assert len(stream.held) <= 2_000
     assert passed + stream.held == finish() * 100
