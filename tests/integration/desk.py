@@ -3,6 +3,7 @@
 import uuid
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from integration.tables.rows import ONE_DOLLAR_EACH, new_name
 from sqlalchemy import insert, text, update
@@ -28,11 +29,16 @@ class Desk:
     async def close(self) -> None:
         await self._engine.dispose()
 
-    async def open_tier(self, *, rpm: int = 60, tpm: int = 60_000, burst: int = 0) -> str:
+    async def open_tier(
+        self, *, rpm: int = 60, tpm: int = 60_000, burst: int = 0, **limits: Any
+    ) -> str:
+        """Open a tier; `limits` are its further ones, as JSON has them."""
         tier_id = new_name("tier")
         async with self._engine.begin() as connection:
             await connection.execute(
-                insert(Tier).values(tier_id=tier_id, rpm=rpm, tpm=tpm, request_burst=burst)
+                insert(Tier).values(
+                    tier_id=tier_id, rpm=rpm, tpm=tpm, request_burst=burst, limits=limits
+                )
             )
         return tier_id
 

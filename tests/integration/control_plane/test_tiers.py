@@ -1,11 +1,20 @@
 """Tiers: possible ones are kept, impossible ones refused with the name of the field."""
 
 import asyncio
+from decimal import Decimal
+from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
+from integration.bus import bus_of
 from integration.control_plane.opened import Json, open_tier, refused, told
+from integration.services import ServiceProcess
 from integration.tables.rows import new_name
+
+from contracts.admission import Policy, TokenWeights
+from contracts.cache import POLICIES, PoliciesRequest
+from quotagate.stack import Servers
 
 
 async def test_a_tier_is_created_and_told(operator: httpx.AsyncClient) -> None:
@@ -16,6 +25,47 @@ async def test_a_tier_is_created_and_told(operator: httpx.AsyncClient) -> None:
     assert made["version"] == 1
     del made["event_id"]
     assert await told(operator.get(f"/tiers/{tier_id}")) == made
+
+
+FURTHER = {
+    "input_tpm": 80_000,
+    "output_tpm": 20_000,
+    "tpm_weights": {"cache_read": "0.10"},
+    "max_concurrency": 5,
+    "daily_requests": 1_000,
+    "daily_tokens": 5_000_000,
+    "time_zone": "Europe/Berlin",
+    "key_rates": {"rpm": 10},
+    "model_rates": {"gpt-4o-mini": {"tpm": 50_000}},
+    "shadow": ["model_tokens", "day_requests"],
+}
+
+
+async def test_further_limits_are_told_and_reach_admission(
+    operator: httpx.AsyncClient, servers: Servers, tmp_path: Path
+) -> None:
+    tier_id = new_name("tier")
+    numbers = {"rpm": 20, "tpm": 100_000} | FURTHER
+    made = await told(operator.put(f"/tiers/{tier_id}", json=numbers), 201)
+    weights = dict.fromkeys(TokenWeights.__struct_fields__, "1") | {"cache_read": "0.1"}
+    assert made["tpm_weights"] == weights
+    assert made["model_rates"] == {"gpt-4o-mini": {"rpm": None, "tpm": 50_000}}
+    again = await told(operator.put(f"/tiers/{tier_id}", json=numbers))
+    assert (again["version"], again["event_id"]) == (1, None)
+
+    tier_cache = ServiceProcess(servers, "tier-cache", tmp_path)
+    try:
+        await tier_cache.start_ready()
+        async with bus_of(servers, "admission") as bus:
+            policies = (await bus.ask(POLICIES, PoliciesRequest())).policies
+    finally:
+        await tier_cache.stop()
+    [policy] = [each for each in policies if each.tier_id == tier_id]
+    assert policy == msgspec.convert({"tier_id": tier_id} | numbers, Policy)
+    assert policy.tpm_weights == TokenWeights(cache_read=Decimal("0.1"))
+
+    plain = await told(operator.put(f"/tiers/{tier_id}", json={"rpm": 20, "tpm": 100_000}))
+    assert (plain["max_concurrency"], plain["shadow"], plain["time_zone"]) == (None, [], "UTC")
 
 
 async def test_new_numbers_raise_the_version_and_the_same_ones_do_nothing(
@@ -63,6 +113,46 @@ async def test_possible_numbers(operator: httpx.AsyncClient, numbers: Json) -> N
         ),
         pytest.param(
             {"token_burst": 86_400_001}, "invalid_value", "token_burst", id="over a day of tokens"
+        ),
+        pytest.param({"input_tpm": 0}, "invalid_value", "input_tpm", id="no input tokens"),
+        pytest.param({"max_concurrency": 0}, "invalid_value", "max_concurrency", id="none at once"),
+        pytest.param({"daily_requests": -1}, "invalid_value", "daily_requests", id="negative day"),
+        pytest.param({"daily_tokens": 1.5}, "invalid_value", "daily_tokens", id="half a token"),
+        pytest.param({"time_zone": "Mars/Base"}, "invalid_value", "time_zone", id="no such zone"),
+        pytest.param({"time_zone": "../etc"}, "invalid_value", "time_zone", id="a path for a zone"),
+        pytest.param({"shadow": ["tokens_"]}, "invalid_value", "shadow.0", id="no such reason"),
+        pytest.param(
+            {"shadow": ["concurrency"]}, "invalid_value", "shadow", id="shadow of no limit"
+        ),
+        pytest.param({"key_rates": {}}, "invalid_value", "key_rates", id="a key's no limits"),
+        pytest.param({"key_rates": {"rpm": 0}}, "invalid_value", "key_rates.rpm", id="a key's 0"),
+        pytest.param({"key_rates": {"rps": 1}}, "unknown_field", "key_rates.rps", id="a key's rps"),
+        pytest.param(
+            {"model_rates": {"m": {}}}, "invalid_value", "model_rates.m", id="a model's no limits"
+        ),
+        pytest.param(
+            {"tpm_weights": {"input": 0.5}},
+            "invalid_value",
+            "tpm_weights.input",
+            id="a weight as a binary fraction",
+        ),
+        pytest.param(
+            {"tpm_weights": {"input": "-1"}},
+            "invalid_value",
+            "tpm_weights.input",
+            id="a negative weight",
+        ),
+        pytest.param(
+            {"tpm_weights": {"inputs": "1"}},
+            "unknown_field",
+            "tpm_weights.inputs",
+            id="a class of tokens there isn't",
+        ),
+        pytest.param(
+            {"tpm_weights": dict.fromkeys(TokenWeights.__struct_fields__, "0")},
+            "invalid_value",
+            "tpm_weights",
+            id="no token counts",
         ),
         pytest.param({"rph": 60}, "unknown_field", "rph", id="a limit there isn't"),
         pytest.param({"version": 7}, "unknown_field", "version", id="a version of one's own"),

@@ -14,8 +14,10 @@ class Admission:
         self._connections = connections
         self._timeout_s = timeout_s
 
-    async def limits(self, team_id: str) -> LimitsReply:
-        """Return a team's live limits and cached balance.
+    async def limits(
+        self, team_id: str, key_id: str | None = None, model: str | None = None
+    ) -> LimitsReply:
+        """Return a team's live limits, those of a key and a model too, and its cached balance.
 
         Raises:
             UnavailableError: NATS, admission or its Redis doesn't answer.
@@ -23,7 +25,8 @@ class Admission:
         """
         try:
             requester = Requester(self._connections.client())
-            return await requester.ask(LIMITS, LimitsRequest(team_id=team_id), self._timeout_s)
+            request = LimitsRequest(team_id=team_id, key_id=key_id, model=model)
+            return await requester.ask(LIMITS, request, self._timeout_s)
         except BusError as error:
             raise UnavailableError(
                 "Admission doesn't answer; live limits are unknown at the moment."

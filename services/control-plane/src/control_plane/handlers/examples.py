@@ -28,7 +28,29 @@ KEY: Json = NEW_KEY | {
 CREATED_KEY: Json = KEY | {"key": "qg_zJ8pQ2wXr4TnB6vK_<the secret and its checksum>"}
 REVOKED_KEY: Json = KEY | {"revoked_at": _NOON, "event_id": _EVENT_ID}
 
-TIER_NUMBERS: Json = {"rpm": 20, "tpm": 100_000, "request_burst": 0, "token_burst": 0}
+TIER_NUMBERS: Json = {
+    "rpm": 20,
+    "tpm": 100_000,
+    "request_burst": 0,
+    "token_burst": 0,
+    "input_tpm": 80_000,
+    "output_tpm": 20_000,
+    "tpm_weights": {
+        "input": "1",
+        "cache_read": "0.1",
+        "cache_write_5m": "1",
+        "cache_write_1h": "1",
+        "output": "1",
+        "reasoning": "1",
+    },
+    "max_concurrency": 5,
+    "daily_requests": 1_000,
+    "daily_tokens": 5_000_000,
+    "time_zone": "Europe/Berlin",
+    "key_rates": {"rpm": 10, "tpm": None},
+    "model_rates": {"gpt-4o-mini": {"rpm": None, "tpm": 50_000}},
+    "shadow": ["model_tokens"],
+}
 TIER: Json = TIER_NUMBERS | {
     "tier_id": "tier_1",
     "version": 1,
@@ -80,6 +102,18 @@ PRICE: Json = NEW_PRICE | {
 }
 ADDED_PRICE: Json = PRICE | {"event_id": _EVENT_ID}
 
+RATE_STATE: Json = {"limit": 80_000, "remaining": 79_600, "reset_us": 300_000}
+EXPLANATION: Json = {
+    "reason": "requests",
+    "scope": "team",
+    "limit": 20,
+    "known": True,
+    "used": 1,
+    "remaining": 0,
+    "reset_us": 2_000_000,
+    "retry_after_us": 2_000_000,
+    "shadow": False,
+}
 LIMITS: Json = {
     "team_id": "demo",
     "now_us": 1_896_091_200_000_000,
@@ -93,7 +127,13 @@ LIMITS: Json = {
         "limit_tokens": 100_000,
         "remaining_tokens": 99_460,
         "reset_tokens_us": 324_000,
+        "input_tokens": RATE_STATE,
+        "output_tokens": None,
+        "remaining_day_requests": 999,
+        "remaining_day_tokens": None,
     },
+    "decides": "requests",
+    "explained": [EXPLANATION],
 }
 
 RECORD: Json = {

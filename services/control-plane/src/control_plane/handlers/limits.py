@@ -3,18 +3,29 @@
 from fastapi import APIRouter
 from pydantic import Field
 
+from contracts.admission import LimitReason, LimitScope
 from control_plane import store
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
-from control_plane.handlers.fields import Id, Told
+from control_plane.handlers.fields import Id, Model, Told
 from control_plane.handlers.openapi import not_found
 from control_plane.handlers.services import Known
 
 router = APIRouter(prefix="/admin/v1/teams/{team_id}", tags=["limits"])
 
 
+class RateState(Told):
+    """One limit per minute."""
+
+    model_config = shown(examples.RATE_STATE)
+
+    limit: int
+    remaining: int
+    reset_us: int = Field(description="Microseconds until the debt is paid off.")
+
+
 class LimitState(Told):
-    """Both limits as a request would meet them now."""
+    """The limits that headers tell, as a request would meet them now."""
 
     limit_requests: int = Field(description="RPM.")
     remaining_requests: int = Field(description="Requests that would be admitted at once.")
@@ -22,6 +33,30 @@ class LimitState(Told):
     limit_tokens: int = Field(description="TPM.")
     remaining_tokens: int
     reset_tokens_us: int = Field(description="Microseconds until the token debt is paid off.")
+    input_tokens: RateState | None = Field(description="Null: the tier has no such limit.")
+    output_tokens: RateState | None = Field(description="Null: the tier has no such limit.")
+    remaining_day_requests: int | None = Field(
+        description="Null: the tier has no such limit, or the day isn't counted yet."
+    )
+    remaining_day_tokens: int | None
+
+
+class Explanation(Told):
+    """One limit as the next request would meet it."""
+
+    model_config = shown(examples.EXPLANATION)
+
+    reason: LimitReason
+    scope: LimitScope
+    limit: int = Field(description="Per minute, at once, or a day.")
+    known: bool = Field(description="False: the day isn't counted yet; the next request has it so.")
+    used: int = Field(description="In debt, in flight, or counted today.")
+    remaining: int
+    reset_us: int | None = Field(
+        description="Microseconds until nothing of it is used any more; null: nobody can tell."
+    )
+    retry_after_us: int = Field(description="Microseconds until it admits; 0: it does.")
+    shadow: bool = Field(description="It refuses nobody.")
 
 
 class Limits(Told):
@@ -35,14 +70,25 @@ class Limits(Told):
     request_tat_us: int | None = Field(description="Null: no debt.")
     token_tat_us: int | None = Field(description="Null: no debt.")
     limits: LimitState | None = Field(description="Null: the tier isn't cached.")
+    decides: LimitReason | None = Field(
+        description="Which limit would refuse the next request: the one with the longest wait."
+    )
+    explained: list[Explanation] = Field(
+        description="Every limit that a request by this key for this model would meet."
+    )
 
 
 @router.get("/limits", responses=not_found("team"))
-async def get_limits(team_id: Id, known: Known) -> Limits:
-    """Return a team's live limits, without moving anything; 503 where admission doesn't answer."""
+async def get_limits(
+    team_id: Id, known: Known, key_id: Id | None = None, model: Model | None = None
+) -> Limits:
+    """Return a team's live limits, without moving anything; 503 where admission doesn't answer.
+
+    With a key's id or a model's name the limits of those are told as well.
+    """
     async with known.database.reading() as session:
         await store.teams.get(session, team_id)
-    reply = await known.admission.limits(team_id)
+    reply = await known.admission.limits(team_id, key_id, model)
     state = None
     if reply.limits is not None:
         state = LimitState.model_validate(reply.limits, from_attributes=True)
@@ -53,4 +99,8 @@ async def get_limits(team_id: Id, known: Known) -> Limits:
         request_tat_us=reply.request_tat_us,
         token_tat_us=reply.token_tat_us,
         limits=state,
+        decides=reply.decides,
+        explained=[
+            Explanation.model_validate(one, from_attributes=True) for one in reply.explained
+        ],
     )

@@ -16,6 +16,7 @@ from control_plane.domain.instants import unix_us
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, Id, Told
+from control_plane.handlers.limit_fields import FurtherLimits, as_stored
 from control_plane.handlers.openapi import EVENT_ID, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
 from control_plane.handlers.services import Known
@@ -27,7 +28,7 @@ from tables import Tier as TierRow
 router = APIRouter(prefix="/admin/v1", tags=["tiers"])
 
 
-class TierNumbers(Asked):
+class TierNumbers(FurtherLimits, Asked):
     """The numbers of a tier."""
 
     model_config = shown(examples.TIER_NUMBERS)
@@ -54,7 +55,7 @@ class TierNumbers(Asked):
     )
 
 
-class Tier(Told):
+class Tier(FurtherLimits, Told):
     """A tier."""
 
     model_config = shown(examples.TIER)
@@ -81,7 +82,7 @@ _LISTING: Listing[TierRow] = Listing("tiers", (str,), lambda row: (row.tier_id,)
 
 
 def _tell(row: TierRow) -> Tier:
-    return Tier.model_validate(row, from_attributes=True)
+    return Tier.model_validate({**row.limits, **row.model_dump(exclude={"limits"})})
 
 
 @router.put(
@@ -94,7 +95,13 @@ async def put_tier(tier_id: Id, asked: TierNumbers, writes: Change) -> Response:
 
     Every admission loads changed numbers at once. Debts stay, in time.
     """
-    numbers = tiers.TierNumbers(**asked.model_dump())
+    numbers = tiers.TierNumbers(
+        rpm=asked.rpm,
+        tpm=asked.tpm,
+        request_burst=asked.request_burst,
+        token_burst=asked.token_burst,
+        limits=as_stored(asked),
+    )
     tiers.check(numbers)
 
     async def work(session: AsyncSession) -> Done:

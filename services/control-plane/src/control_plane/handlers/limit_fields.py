@@ -1,0 +1,97 @@
+"""A tier's further limits, as operators give them and are told them; each is off unless given."""
+
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
+from pydantic_core import PydanticCustomError
+
+from contracts.admission import LimitReason
+from control_plane.domain import tiers
+from control_plane.handlers.fields import Asked, AskedUsd, Model
+from kit.money import format_usd
+
+_MOST_MODELS = 200
+
+
+def _weight(weight: Decimal) -> Decimal:
+    if not 0 <= weight <= tiers.MAX_WEIGHT:
+        raise PydanticCustomError(
+            "weight", "must be between 0 and {most}", {"most": str(tiers.MAX_WEIGHT)}
+        )
+    return weight
+
+
+Weight = Annotated[AskedUsd, AfterValidator(_weight), PlainSerializer(format_usd, return_type=str)]
+Rpm = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_RPM)]
+Tpm = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_TPM)]
+Most = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_COUNT)]
+
+_ONE = Decimal(1)
+
+
+class TokenWeights(Asked):
+    """How much a token of each class counts against every limit of tokens per minute."""
+
+    input: Weight = _ONE
+    cache_read: Weight = _ONE
+    cache_write_5m: Weight = _ONE
+    cache_write_1h: Weight = _ONE
+    output: Weight = _ONE
+    reasoning: Weight = _ONE
+
+
+class Rates(Asked):
+    """Requests and tokens per minute; one of them at least."""
+
+    rpm: Rpm | None = None
+    tpm: Tpm | None = None
+
+
+class FurtherLimits(BaseModel):
+    """The limits that a tier may have beyond requests and tokens per minute."""
+
+    input_tpm: Tpm | None = Field(
+        default=None, description="Input tokens per minute, cached input included, beside `tpm`."
+    )
+    output_tpm: Tpm | None = Field(
+        default=None, description="Output tokens per minute, reasoning included, beside `tpm`."
+    )
+    tpm_weights: TokenWeights | None = Field(
+        default=None,
+        description="How much a token of each class counts per minute; null: one each.",
+    )
+    max_concurrency: Most | None = Field(
+        default=None, description="Inferences of a team in flight at once."
+    )
+    daily_requests: Most | None = Field(
+        default=None, description="Requests of a calendar day in `time_zone`."
+    )
+    daily_tokens: Most | None = Field(
+        default=None,
+        description="Tokens of a calendar day in `time_zone`, unweighted. A request also needs room"
+        " for its input.",
+    )
+    time_zone: str = Field(
+        default="UTC",
+        max_length=64,
+        description="IANA name of the zone at whose midnight days begin.",
+        examples=["Europe/Berlin"],
+    )
+    key_rates: Rates | None = Field(
+        default=None, description="What each API key may use of the team's limits."
+    )
+    model_rates: Annotated[dict[Model, Rates], Field(max_length=_MOST_MODELS)] = Field(
+        default={}, description="What a team may use of a model, by the name that clients ask for."
+    )
+    shadow: tuple[LimitReason, ...] = Field(
+        default=(),
+        description="Limits that are decided, counted and told, and refuse nobody.",
+    )
+
+
+def as_stored(further: FurtherLimits) -> dict[str, Any]:
+    """Return what is kept of the limits: those that are given, as the policy's JSON has them."""
+    return further.model_dump(
+        mode="json", exclude_defaults=True, include=set(FurtherLimits.model_fields)
+    )
