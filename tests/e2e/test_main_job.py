@@ -121,12 +121,15 @@ async def test_the_second_call_within_three_seconds_is_refused_with_exact_header
     refused = caught.value.response
     wait_ms = int(refused.headers["retry-after-ms"])
     assert 0 < wait_ms <= 3000
-    assert refused.json()["error"] == {
+    error = refused.json()["error"]
+    details = error.pop("details")
+    assert error == {
         "message": "Team rate limit exceeded.",
         "type": "rate_limit_error",
         "code": "rate_limit_exceeded",
         "param": None,
     }
+    assert (details["reason"], details["scope"], details["limit"]) == ("requests", "team", 20)
     assert refused.headers["retry-after"] == str(-(-wait_ms // 1000))
     assert refused.headers["x-ratelimit-reason"] == "requests"
     assert refused.headers["x-ratelimit-limit-requests"] == "20"
