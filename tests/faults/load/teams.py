@@ -25,7 +25,7 @@ TIGHT_TIER = "storm-tight"
 _WIDE = {"rpm": 60_000, "tpm": 1_000_000_000}
 _TIGHT = {"rpm": 60, "tpm": 60_000}
 _CREDITS = {"rich": "1000.000000000000000000001", "poor": "0.02", "tight": "100", "idle": "5"}
-_IDLE = 6
+_IDLE = 10
 
 
 @dataclass(frozen=True, slots=True)
