@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisClusterException, RedisError
@@ -19,6 +20,23 @@ from kit.settings import RedisSettings
 RedisClient = Redis | RedisCluster
 
 _POLICY = "maxmemory-policy"
+
+
+class _Pool(BlockingConnectionPool):
+    """A pool that forgets its idle connections when one of them turns out to be broken.
+
+    The library gives out a connection without noticing that the server has closed it. After a
+    restart of the server each idle one would fail a call of its own, and nothing is repeated.
+    """
+
+    async def release(self, connection: AbstractConnection) -> None:
+        """Take a connection back."""
+        broken = not connection.is_connected
+        await super().release(connection)
+        if broken:
+            # Under the lock, so that none of them is given out while it is being closed.
+            async with self._condition:
+                await self.disconnect(inuse_connections=False)
 
 
 def connect(settings: RedisSettings) -> RedisClient:
@@ -36,7 +54,7 @@ def connect(settings: RedisSettings) -> RedisClient:
             max_connections=settings.redis_connections,
             retry=never_again,
         )
-    pool = BlockingConnectionPool.from_url(
+    pool = _Pool.from_url(
         settings.redis_url.get_secret_value(),
         socket_timeout=timeout_s,
         socket_connect_timeout=timeout_s,
