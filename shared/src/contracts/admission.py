@@ -94,6 +94,9 @@ class PreflightRequest(Message, frozen=True, kw_only=True):
     """The attempt that will begin, if admitted."""
     estimated_input_tokens: Count = 0
     """What the input has at least; asked of the day's tokens, and kept nowhere."""
+    further: bool = False
+    """A retry or a fallback of an inference that was admitted: only the balance is judged, nothing
+    moves, and the reply pins nothing."""
 
 
 class PreflightReply(Message, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from faults.rules import Rule
 from faults.strikes.fault import Fault, Kind
 
 _EDGE = "services/edge-proxy/src/edge_proxy"
-_ATTEMPTS = f"{_EDGE}/handlers/attempts.py"
+_DISPATCH = f"{_EDGE}/handlers/dispatch.py"
 _ACCOUNTING = f"{_EDGE}/handlers/accounting.py"
 _STREAMING = f"{_EDGE}/handlers/streaming.py"
 _HAND_OFF = f"{_EDGE}/clients/hand_off.py"
@@ -19,12 +19,12 @@ EDGE_BUGS = (
         name="the answer before the ack",
         edits=(
             Edit(
-                _ATTEMPTS,
+                _DISPATCH,
                 "        accounted = await self._end(attempt, Outcome.SUCCEEDED)\n",
                 "        await self._client.answer(exchange.status, {**headers.to_client("
-                "exchange.headers.items()), **self._id_header}, body)\n"
+                "exchange.headers.items()), **self._plan.headers(attempt.attempt_no)}, body)\n"
                 "        accounted = await self._end(attempt, Outcome.SUCCEEDED)\n"
-                "        return None\n",
+                "        return Relayed(Outcome.SUCCEEDED)\n",
             ),
         ),
         faults=(_NATS_FROZEN,),
@@ -46,7 +46,7 @@ EDGE_BUGS = (
     ),
     Bug(
         name="success although the hand-off failed",
-        edits=(Edit(_ATTEMPTS, "        if not accounted.durable:\n", "        if False:\n"),),
+        edits=(Edit(_DISPATCH, "        if not accounted.durable:\n", "        if False:\n"),),
         faults=(_NATS_AWAY, _NATS_AWAY),
         breaks=frozenset({Rule.TOLD_TOO_EARLY, Rule.SUCCESS_NOT_RECORDED}),
     ),
@@ -55,11 +55,9 @@ EDGE_BUGS = (
         edits=(
             Edit(
                 _ACCOUNTING,
-                "        limits = await self._admission.postflight(attempt, usage)"
-                " if usage is not None else None\n",
+                "        limits = None if may_be_followed else await self._charge(attempt)\n",
                 "        await self._hand_off.deliver(attempt.record(outcome, finished_at_us))\n"
-                "        limits = await self._admission.postflight(attempt, usage)"
-                " if usage is not None else None\n",
+                "        limits = None if may_be_followed else await self._charge(attempt)\n",
             ),
         ),
         faults=(Fault(Kind.DELAY, "admission*>valkey", 2),),

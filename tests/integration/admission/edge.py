@@ -27,7 +27,7 @@ class Edge:
         self.model = model
 
     async def preflight(
-        self, team_id: str, *models: str, deadline_s: float = TIMEOUT_S
+        self, team_id: str, *models: str, deadline_s: float = TIMEOUT_S, further: bool = False
     ) -> PreflightReply:
         """Ask whether a team may call; `models` are the deployments', by default the one."""
         request = PreflightRequest(
@@ -39,6 +39,7 @@ class Edge:
                 Deployment(provider=PROVIDER, model=model) for model in models or (self.model,)
             ),
             deadline_us=_from_now_us(deadline_s),
+            further=further,
         )
         reply: PreflightReply = await self._bus.ask(PREFLIGHT, request)
         return reply

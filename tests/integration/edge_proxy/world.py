@@ -77,6 +77,26 @@ timeouts = {{ first_byte_s = 1, idle_s = 1 }}
 provider = "fake"
 model = "brief"
 timeouts = {{ total_s = 0.5 }}
+
+[models.persistent]
+deployments = [{{ provider = "fake", model = "persistent" }}]
+retry = {{ attempts = 3, backoff_ms = 1 }}
+[models.pair]
+deployments = [{{ provider = "fake", model = "one" }}, {{ provider = "fake", model = "two" }}]
+[models.far-and-near]
+deployments = [
+    {{ provider = "nowhere", model = "far" }},
+    {{ provider = "locked", model = "closed" }},
+    {{ provider = "fake", model = "near" }},
+]
+[models.slow-and-quick]
+deployments = [
+    {{ provider = "raw", model = "slow", timeouts = {{ first_byte_s = 0.3 }} }},
+    {{ provider = "fake", model = "quick" }},
+]
+[models.patient]
+deployments = [{{ provider = "fake", model = "patient" }}]
+retry = {{ attempts = 2, backoff_ms = 60000, backoff_max_ms = 60000, wait_s = 600 }}
 """
 
 

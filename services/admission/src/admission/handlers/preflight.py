@@ -10,6 +10,7 @@ from admission.domain.limits import Subject
 from admission.errors import StoreUnavailableError
 from admission.handlers.answers import counted, reply
 from admission.handlers.failures import FAILURES, reply_error
+from admission.handlers.further import FurtherAttempts
 from admission.handlers.reload import Reloader
 from admission.store.limits import Limits
 from admission.store.memory import Memory
@@ -49,6 +50,7 @@ class Preflight:
         self._tier_cache = tier_cache
         self._policies = policies
         self._clock = clock
+        self._further = FurtherAttempts(limits, tier_cache, clock)
 
     async def handle(self, request: PreflightRequest) -> PreflightReply:
         """Return the decision, with prices pinned at our wall clock.
@@ -57,6 +59,8 @@ class Preflight:
             ReplyError: nothing was decided, within the request's deadline.
 
         """
+        if request.further:
+            return await self._further.handle(request)
         now_us = self._clock.now_us()
         prices = self._memory.pin(request.deployments, now_us)
         if not any(prices):

@@ -1,6 +1,7 @@
 """Admission: may this team call now, and what an attempt really used."""
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from prometheus_client import Counter, Histogram
 
@@ -9,6 +10,8 @@ from contracts.admission import (
     LEASE_RENEW,
     POSTFLIGHT,
     PREFLIGHT,
+    Decision,
+    Deployment,
     LeaseReply,
     LeaseRequest,
     LimitState,
@@ -19,7 +22,7 @@ from contracts.admission import (
 from contracts.contract import RequestReply
 from contracts.errors import ErrorCode
 from contracts.usage import Usage
-from edge_proxy.domain.inference import Attempt, Inference
+from edge_proxy.domain.inference import Attempt, Inference, Leg
 from edge_proxy.domain.routes import Route
 from kit import log
 from kit.bus.errors import BusError, RefusedError
@@ -65,6 +68,16 @@ class AdmissionTimeOuts:
     postflight_ms: int
 
 
+class _About(TypedDict):
+    """What every preflight says of an inference."""
+
+    team_id: str
+    key_id: str
+    inference_id: str
+    model: str
+    deadline_us: int
+
+
 class AdmissionClient:
     """Asks admission. Every question is asked once: repeated, it would count twice."""
 
@@ -81,21 +94,50 @@ class AdmissionClient:
             BusError: no decision; nothing may be sent to a provider.
 
         """
-        timeout_ms = self._timeouts.preflight_ms
+        return await self._preflight(
+            PreflightRequest(
+                **self._about(inference),
+                deployments=route.deployments,
+                attempt_no=inference.first_attempt_no,
+                estimated_input_tokens=inference.estimated_input_tokens,
+            )
+        )
+
+    async def may_go_on(self, inference: Inference, attempt_no: int, leg: Leg) -> bool:
+        """Ask before an attempt that isn't the first whether the team may still pay.
+
+        Moves nothing: the request was counted once, before the first attempt.
+
+        Raises:
+            BusError: no decision; nothing may be sent to a provider.
+
+        """
+        target = leg.target
+        deployment = Deployment(provider=target.provider.name, model=target.model)
+        reply = await self._preflight(
+            PreflightRequest(
+                **self._about(inference),
+                deployments=(deployment,),
+                attempt_no=attempt_no,
+                further=True,
+            )
+        )
+        return reply.decision is Decision.ALLOWED
+
+    def _about(self, inference: Inference) -> _About:
+        return {
+            "team_id": inference.caller.team_id,
+            "key_id": inference.caller.key_id,
+            "inference_id": inference.inference_id,
+            "model": inference.model,
+            "deadline_us": self._clock.now_us() + self._timeouts.preflight_ms * _US_PER_MS,
+        }
+
+    async def _preflight(self, request: PreflightRequest) -> PreflightReply:
         started_us = self._clock.monotonic_us()
         try:
             return await self._requester.ask(
-                PREFLIGHT,
-                PreflightRequest(
-                    team_id=inference.caller.team_id,
-                    key_id=inference.caller.key_id,
-                    inference_id=inference.inference_id,
-                    model=inference.model,
-                    deployments=route.deployments,
-                    deadline_us=self._clock.now_us() + timeout_ms * _US_PER_MS,
-                    estimated_input_tokens=inference.estimated_input_tokens,
-                ),
-                timeout_ms / _MS_PER_S,
+                PREFLIGHT, request, self._timeouts.preflight_ms / _MS_PER_S
             )
         finally:
             waited_us = self._clock.monotonic_us() - started_us

@@ -1,4 +1,4 @@
-"""Leases of calls in flight: renewed while an attempt lives, given back at its end.
+"""Leases of calls in flight: renewed while an inference lives, given back at its end.
 
 A lease that can't be renewed or given back expires by itself: then the team has a place more, or
 less, than it should for that long.
@@ -15,7 +15,7 @@ _US_PER_S = 1_000_000
 
 
 class Leases:
-    """The leases of this edge's attempts. Renewal and end of one lease never cross on their way."""
+    """Leases of this edge's inferences. Renewal and end of one never cross on their way."""
 
     def __init__(self, admission: AdmissionClient) -> None:
         self._admission = admission
@@ -25,11 +25,13 @@ class Leases:
         """Renew a lease from now on."""
         self._held[lease.name] = _Held(self._admission, team_id, lease)
 
-    async def stop(self, lease: Lease) -> None:
-        """Renew it no longer; returns when no renewal is on its way."""
+    async def stop(self, lease: Lease) -> bool:
+        """Renew it no longer; returns when no renewal is on its way, False: it wasn't renewed."""
         held = self._held.pop(lease.name, None)
-        if held is not None:
-            await held.stop()
+        if held is None:
+            return False
+        await held.stop()
+        return True
 
     async def give_back(self, team_id: str, lease: Lease) -> None:
         """Give back a lease that no postflight ended."""

@@ -38,6 +38,8 @@ class Inference:
     trace_id: str
     input_bytes: int = 0
     """Of the body as it was sent."""
+    first_attempt_no: int = 1
+    """More where this request continues an inference that began with another."""
 
     @property
     def estimated_input_tokens(self) -> int:

@@ -7,16 +7,19 @@
 
     [models."gpt-4o"]
     deployments = [{ provider = "openai", model = "gpt-4o" }]
+    retry = { attempts = 2 }
 
 `${NAME}` in a `base_url` or a `proxy` stands for a variable of the environment. Keys are never
-written here: `api_key_env` names a variable, `api_key_file` a file.
+written here: `api_key_env` names a variable, `api_key_file` a file. `timeouts` may stand at a
+provider, a model and a deployment, each overruling the one before; `retry` in the file and at a
+model.
 """
 
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -25,6 +28,7 @@ from contracts.admission import Deployment
 from edge_proxy.domain.adapters import ADAPTERS
 from edge_proxy.domain.adapters.adapter import Adapter, Traits
 from edge_proxy.domain.endpoints import Endpoint
+from edge_proxy.domain.retries import Named, RetryPolicy, Status
 from edge_proxy.errors import RoutesError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -41,6 +45,25 @@ class _TimeOutSection(_Section):
     first_byte_s: Seconds | None = None
     idle_s: Seconds | None = None
     total_s: Seconds | None = None
+
+
+class _RetrySection(_Section):
+    attempts: Annotated[int, Field(ge=1, le=10)] | None = None
+    on: list[Named | Status] | None = None
+    fall_back_on: list[Named | Status] | None = None
+    backoff_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
+    backoff_max_ms: Annotated[int, Field(ge=1, le=60_000)] | None = None
+    wait_s: Annotated[float, Field(ge=0)] | None = None
+    total_s: Seconds | None = None
+
+    def stated(self) -> dict[str, Any]:
+        """Return what it says, as the policy's fields."""
+        said: dict[str, Any] = self.model_dump(exclude_none=True)
+        for name in ("on", "fall_back_on"):
+            causes = getattr(self, name)
+            if causes is not None:
+                said[name] = frozenset(map(str, causes))
+        return said
 
 
 class _ProviderSection(_Section):
@@ -63,9 +86,12 @@ class _DeploymentSection(_Section):
 
 class _ModelSection(_Section):
     deployments: Annotated[list[_DeploymentSection], Field(min_length=1)]
+    timeouts: _TimeOutSection = _TimeOutSection()
+    retry: _RetrySection = _RetrySection()
 
 
 class _File(_Section):
+    retry: _RetrySection = _RetrySection()
     providers: dict[Name, _ProviderSection]
     models: dict[Name, _ModelSection]
 
@@ -115,6 +141,7 @@ class Route:
     targets: tuple[Target, ...]
     deployments: tuple[Deployment, ...]
     """The targets as admission knows them, in the same order."""
+    retry: RetryPolicy
 
     def serves(self, endpoint: Endpoint) -> bool:
         """Say whether any target serves an endpoint."""
@@ -213,16 +240,16 @@ def _route(
         if provider is None:
             where = f"models.{name}.deployments.{index}.provider"
             raise RoutesError(f"{where}: there is no provider {deployment.provider!r}")
-        of_provider = file.providers[deployment.provider].timeouts
+        sections = (
+            file.providers[deployment.provider].timeouts,
+            section.timeouts,
+            deployment.timeouts,
+        )
+        stated: dict[str, float] = {}
+        for one in sections:
+            stated |= one.model_dump(exclude_none=True)
         targets.append(
-            Target(
-                provider=provider,
-                model=deployment.model,
-                timeouts=TimeOuts(
-                    **of_provider.model_dump(exclude_none=True)
-                    | deployment.timeouts.model_dump(exclude_none=True)
-                ),
-            )
+            Target(provider=provider, model=deployment.model, timeouts=TimeOuts(**stated))
         )
     return Route(
         model=name,
@@ -230,6 +257,7 @@ def _route(
         deployments=tuple(
             Deployment(provider=target.provider.name, model=target.model) for target in targets
         ),
+        retry=replace(RetryPolicy(), **file.retry.stated() | section.retry.stated()),
     )
 
 

@@ -1,8 +1,11 @@
 """How a provider's failure is shown: as ours where it says nothing about the client's request."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from edge_proxy.domain.problems import Problem
+from edge_proxy.domain.shapes import Shape
 
 ERROR_SOURCE = "x-quotagate-error-source"
 FROM_UPSTREAM = MappingProxyType({ERROR_SOURCE: "upstream"})
@@ -39,6 +42,43 @@ QUOTA_EXHAUSTED = _upstream(
     502, "provider_quota_exhausted", "The gateway's account at the provider is exhausted."
 ).with_headers({"x-should-retry": "false"})
 TIMED_OUT = _upstream(504, "provider_timeout", "The provider didn't answer in time.")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer for a client."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt failed, and what a client gets when it was the last one."""
+
+    reply: Reply
+    cause: str | None = None
+    """What a route's policy calls it: a name, or the provider's status; None: nothing that another
+    attempt could mend."""
+    retry_after_s: float | None = None
+    """How long the provider asks to be left alone."""
+
+
+def reply_of(problem: Problem, shape: Shape) -> Reply:
+    """Return a problem as an answer in the words of the API that was called."""
+    headers = {**problem.headers, "content-type": "application/json"}
+    return Reply(problem.status, headers, shape.error(problem))
+
+
+def cause_of(problem: Problem | None, status: int | None) -> str:
+    """Return what a policy calls a provider's failure.
+
+    `status` is that of an answer that wasn't a success, None where there was no such answer.
+    """
+    if problem is not None and (status is None or problem in (AUTH_FAILED, QUOTA_EXHAUSTED)):
+        return problem.code.removeprefix("provider_")
+    return str(status)
 
 
 def is_success(status: int) -> bool:

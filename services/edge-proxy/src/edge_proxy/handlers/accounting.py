@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from prometheus_client import Counter, Histogram
 
-from contracts.admission import LimitState
+from contracts.admission import Lease, LimitState
 from contracts.inference import Outcome
 from edge_proxy.clients.admission import AdmissionClient
 from edge_proxy.clients.hand_off import HandOff
 from edge_proxy.clients.leases import Leases
-from edge_proxy.domain.inference import Attempt
+from edge_proxy.domain.inference import Attempt, Inference
 from edge_proxy.errors import DataDirectoryError
 from edge_proxy.store.journal import Journal
 from kit import log
@@ -84,16 +84,29 @@ class Accounting:
         except DataDirectoryError:
             _JOURNAL_FAILURES.inc()
             raise
-        if attempt.lease is not None:
-            self._leases.begin(attempt.inference.caller.team_id, attempt.lease)
 
-    async def end(self, attempt: Attempt, outcome: Outcome) -> Accounted:
-        """Charge and record an attempt that is over; returns when its record is safe."""
+    def hold(self, inference: Inference, lease: Lease | None) -> None:
+        """Renew an inference's lease, if it has one, until its last attempt has ended."""
+        if lease is not None:
+            self._leases.begin(inference.caller.team_id, lease)
+
+    async def let_go(self, inference: Inference, lease: Lease | None) -> None:
+        """Give back the lease of an inference that is over, if no attempt's end did."""
+        if lease is not None and await self._leases.stop(lease):
+            await self._leases.give_back(inference.caller.team_id, lease)
+
+    async def end(
+        self, attempt: Attempt, outcome: Outcome, *, may_be_followed: bool = False
+    ) -> Accounted:
+        """Charge and record an attempt that is over; returns when its record is safe.
+
+        One that may be followed by another used nothing that is known, and its lease goes on.
+        """
         attempt.ended = True
         finished_at_us = self._clock.now_us()
         _observe(attempt, outcome, finished_at_us)
         crash_at("edge.answered")
-        limits = await self._charge(attempt)
+        limits = None if may_be_followed else await self._charge(attempt)
         crash_at("edge.charged")
         record = attempt.record(outcome, finished_at_us)
         durable = await self._hand_off.deliver(record)

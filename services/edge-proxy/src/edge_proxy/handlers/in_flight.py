@@ -40,6 +40,11 @@ class InFlight:
         """Whether one more would be too many."""
         return len(self._tasks) >= self._most or self._stopping
 
+    @property
+    def stopping(self) -> bool:
+        """Whether nothing is waited for any more."""
+        return self._stopping
+
     async def run(self, work: Coroutine[Any, Any, None]) -> None:
         """Do a request's work, to its end also where the caller is cancelled."""
         task = asyncio.create_task(work)

@@ -19,10 +19,11 @@ from edge_proxy.domain.problems import (
 )
 from edge_proxy.domain.routes import Route
 from edge_proxy.domain.trace import trace_id
-from edge_proxy.handlers.attempts import Attempts, Plan
+from edge_proxy.handlers.attempts import Attempts
 from edge_proxy.handlers.authenticate import authenticate
 from edge_proxy.handlers.client import Client, ClientLeftError
 from edge_proxy.handlers.edge import Edge, Gate
+from edge_proxy.handlers.plan import Plan
 from kit import log
 from kit.bus.errors import BusError, RefusedError
 from kit.ids import new_id
@@ -118,6 +119,7 @@ class InferenceEndpoint:
             policy=reply.policy,
             limits=reply.limits,
             legs=ways,
+            retry=route.retry,
             shadowed=reply.shadowed,
             lease=reply.lease,
         )

@@ -37,8 +37,8 @@ class StreamRelay:
         self._drained_bytes: int | None = None
         """None while the client is there."""
 
-    async def run(self, headers: Mapping[str, str]) -> None:
-        """Answer the client with the stream, and account for the attempt."""
+    async def run(self, headers: Mapping[str, str]) -> Outcome:
+        """Answer the client with the stream, account for the attempt, return how it ended."""
         await self._client.start(self._exchange.status, headers)
         beat = asyncio.create_task(self._beat())
         try:
@@ -52,10 +52,12 @@ class StreamRelay:
             problem = upstream.INCOMPLETE
         self._attempt.answer = self._scanner.answer
         self._attempt.client_gone = self._client.gone
-        accounted = await self._edge.accounting.end(self._attempt, self._outcome(problem))
+        outcome = self._outcome(problem)
+        accounted = await self._edge.accounting.end(self._attempt, outcome)
         await self._client.write(self._last_words(tail, problem, accounted), last=True)
         if self._scanner.ended:
             await self._exchange.skip_tail()
+        return outcome
 
     async def _pass_on(self) -> Problem | None:
         """Pass the stream on to its end; return what broke it off, if anything did."""

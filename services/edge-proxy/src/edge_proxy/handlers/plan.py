@@ -1,0 +1,35 @@
+"""An inference that was admitted: where its attempts may go, and under which numbers."""
+
+from dataclasses import dataclass
+
+from contracts.admission import Lease, LimitReason, LimitState, Policy
+from edge_proxy.domain.asked import Asked
+from edge_proxy.domain.inference import Inference, Leg
+from edge_proxy.domain.ratelimit_headers import shadow_header
+from edge_proxy.domain.retries import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What stays the same for all attempts of one request."""
+
+    inference: Inference
+    asked: Asked
+    policy: Policy
+    limits: LimitState | None
+    """After preflight."""
+    legs: tuple[Leg, ...]
+    """Where attempts may go, at least one."""
+    retry: RetryPolicy
+    shadowed: tuple[LimitReason, ...] = ()
+    """Limits in shadow mode that would have refused it."""
+    lease: Lease | None = None
+    """Its place among the team's inferences in flight, for all its attempts."""
+
+    def headers(self, attempt_no: int) -> dict[str, str]:
+        """Return the headers of every answer after a dispatch, of which this was the last."""
+        return {
+            "x-inference-id": self.inference.inference_id,
+            "x-quotagate-attempts": str(attempt_no),
+            **shadow_header(self.shadowed),
+        }
