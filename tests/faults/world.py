@@ -40,6 +40,7 @@ deployments = [{ provider = "fake", model = "large-1" }]
 _PACE: Mapping[str, Mapping[str, str]] = {
     "edge-proxy": {"QUOTAGATE_HAND_OFF_S": "4", "QUOTAGATE_DRAIN_S": "5"},
     "settlement": {"QUOTAGATE_ACK_WAIT_S": "6"},
+    "control-plane": {"QUOTAGATE_OUTBOX_ACK_TIMEOUT_S": "1"},
 }
 
 

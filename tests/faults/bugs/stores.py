@@ -154,7 +154,7 @@ STORE_BUGS = (
                 "if result is not rows\n",
             ),
         ),
-        faults=(Fault(Kind.LOSE, "control-plane>nats", 3),) * 3,
+        faults=(Fault(Kind.LOSE, "control-plane>nats", 8),) * 2,
         breaks=frozenset({Rule.CACHE_DIVERGED, Rule.REVOKED_KEY_ACCEPTED}),
     ),
     Bug(
