@@ -28,8 +28,12 @@ DAY_COUNTER_JITTER_MS = 3 * _MINUTE_MS
 
 BALANCE_PATTERN = "quota:{*}:account-balance"
 """Matches every team's balance key: for who looks at all of them."""
+TEAM_PATTERN = "quota:{*}:*"
+"""Matches every key of every team."""
 
 _BALANCE = re.compile(rb"quota:\{([A-Za-z0-9_-]{1,64})\}:account-balance")
+# What is fenced by versions of the database's rows, and those versions.
+_FENCED = re.compile(rb"quota:\{([A-Za-z0-9_-]{1,64})\}:(?:tier|account-balance)(?::version)?")
 _ID = re.compile(ID_PATTERN.removesuffix("$"))
 
 
@@ -103,6 +107,12 @@ def team_keys(team_id: str) -> TeamKeys:
 def team_of_balance_key(key: bytes) -> str | None:
     """Return whose balance a key holds; None: it isn't a balance key."""
     match = _BALANCE.fullmatch(key)
+    return None if match is None else match[1].decode()
+
+
+def team_of_fenced_key(key: bytes) -> str | None:
+    """Return of whose tier or balance, or of their versions, a key is; None: of none."""
+    match = _FENCED.fullmatch(key)
     return None if match is None else match[1].decode()
 
 

@@ -6,7 +6,14 @@ import pytest
 from redis.crc import key_slot
 
 from redis_scripts.errors import InvalidTeamIdError
-from redis_scripts.keys import day_counter, key_tat, life_ms, model_tat, team_keys
+from redis_scripts.keys import (
+    day_counter,
+    key_tat,
+    life_ms,
+    model_tat,
+    team_keys,
+    team_of_fenced_key,
+)
 
 
 def test_names() -> None:
@@ -35,6 +42,16 @@ def test_names_that_a_key_a_model_and_a_day_are_part_of() -> None:
         "quota:{acme_1}:key:k7:request_tat",
         "quota:{acme_1}:model:gpt-4o:mini:token_tat",
         "quota:{acme_1}:day:86400-172800:tokens",
+    ]
+
+
+def test_what_is_fenced_by_versions() -> None:
+    keys = team_keys("acme_1")
+    fenced = {keys.tier, keys.tier_version, keys.balance, keys.balance_version}
+    names = [*keys, "quota:{acme_1}:key:k7:tier", "quota:{acme_1}:model:tier:token_tat"]
+    assert {name for name in names if team_of_fenced_key(name.encode()) == "acme_1"} == fenced
+    assert [name for name in names if team_of_fenced_key(name.encode()) is None] == [
+        name for name in names if name not in fenced
     ]
 
 
