@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from kit.errors import KitError
-from quotagate.cli import catching_up, examining, local, setup, spending, verifying
+from quotagate.cli import burying, catching_up, examining, local, setup, spending, verifying
 from quotagate.demo import DemoError
 from quotagate.migration_errors import MigrationError
 from quotagate.stack.errors import StackError
@@ -29,6 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     verifying.add_commands(commands)
     examining.add_commands(commands)
     spending.add_commands(commands)
+    burying.add_commands(commands)
     catching_up.add_commands(commands)
     options = parser.parse_args(arguments)
     try:
