@@ -54,6 +54,6 @@ def _say(diagnosis: Diagnosis) -> None:
         say(f"Can't tell: {reason}.")
     if diagnosis.flaws:
         dangerous = sum(flaw.dangerous for flaw in diagnosis.flaws)
-        say(f"{len(diagnosis.flaws)} flaws, {dangerous} of them dangerous.")
+        say(f"Flaws: {len(diagnosis.flaws)}, of them dangerous: {dangerous}.")
     elif not diagnosis.untold:
         say("Healthy: nothing that was looked at would break a promise.")

@@ -115,7 +115,7 @@ def _say(report: Report) -> None:
         say(f"Can't tell: {reason}.")
     total = sum(report.counts.values())
     if total:
-        say(f"NOT IN ORDER: {total:,} findings of {len(report.counts)} kinds.")
+        say(f"NOT IN ORDER. Findings: {total:,}, kinds: {len(report.counts)}.")
     elif report.untold:
         say("NOT PROVED: a store didn't answer.")
     else:
