@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
+from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from kit.ids import new_id
@@ -31,6 +32,12 @@ class Customer:
         """Return an unmodified client; it retries only where a test says so."""
         return AsyncOpenAI(
             api_key=self.key, base_url=f"{self.edge_url}/v1", **({"max_retries": 0} | options)
+        )
+
+    def anthropic(self, **options: Any) -> AsyncAnthropic:
+        """Return an unmodified client; it retries only where a test says so."""
+        return AsyncAnthropic(
+            api_key=self.key, base_url=self.edge_url, **({"max_retries": 0} | options)
         )
 
 
@@ -80,9 +87,9 @@ class Operator:
             "POST", f"/teams/{team_id}/credits", {"amount": amount_usd, "reason": "tests"}
         )
 
-    async def price(self, model: str = MODEL) -> dict[str, Decimal]:
+    async def price(self, model: str = MODEL, provider: str = PROVIDER) -> dict[str, Decimal]:
         """Return the price in effect, USD per million tokens by class."""
-        prices = await self.get("/prices", provider=PROVIDER, model=model)
+        prices = await self.get("/prices", provider=provider, model=model)
         return {name: Decimal(usd) for name, usd in prices["items"][0]["usd_per_million"].items()}
 
     async def records(self, team_id: str) -> list[dict[str, Any]]:

@@ -18,14 +18,28 @@ from kit import keys
 
 TIER_ID = "tier_1"
 TEAM_ID = "demo"
-PROVIDER = "fake"
-PRICES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+MODEL = "gpt-4o-mini"
+PRICES: Mapping[str, Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "gpt-4o-mini": {"input": "0.15", "cache_read": "0.075", "output": "0.60"},
-        "gpt-4o": {"input": "2.50", "cache_read": "1.25", "output": "10.00"},
+        "fake": {
+            "gpt-4o-mini": {"input": "0.15", "cache_read": "0.075", "output": "0.60"},
+            "gpt-4o": {"input": "2.50", "cache_read": "1.25", "output": "10.00"},
+            "gpt-3.5-turbo-instruct": {"input": "1.50", "output": "2.00"},
+            "text-embedding-3-small": {"input": "0.02", "output": "0"},
+        },
+        "fake-anthropic": {
+            "claude-haiku-4-5": {
+                "input": "1",
+                "cache_read": "0.10",
+                "cache_write_5m": "1.25",
+                "cache_write_1h": "2",
+                "output": "5",
+            },
+        },
     }
 )
-"""USD per million tokens of the models that infra/config/routes.toml sends to the fake provider."""
+"""USD per million tokens, by provider and model: those that infra/config/routes.toml sends to the
+fake provider."""
 
 Json = dict[str, Any]
 
@@ -78,7 +92,7 @@ def demo(control_plane_url: str, admin_token: str, key_file: Path) -> DemoData:
         _make_prices(admin)
         key = _make_key(admin, key_file)
         admin.wait_until_published()
-    return DemoData(TIER_ID, TEAM_ID, key, next(iter(PRICES)))
+    return DemoData(TIER_ID, TEAM_ID, key, MODEL)
 
 
 class _Admin:
@@ -154,10 +168,11 @@ def _make_credit(admin: _Admin) -> None:
 
 
 def _make_prices(admin: _Admin) -> None:
-    for model, usd_per_million in PRICES.items():
-        if not admin.get("/prices", provider=PROVIDER, model=model, limit="1")["items"]:
-            price = {"provider": PROVIDER, "model": model, "usd_per_million": usd_per_million}
-            admin.write("POST", "/prices", price, once=f"demo-price-{model}")
+    for provider, models in PRICES.items():
+        for model, usd_per_million in models.items():
+            if not admin.get("/prices", provider=provider, model=model, limit="1")["items"]:
+                price = {"provider": provider, "model": model, "usd_per_million": usd_per_million}
+                admin.write("POST", "/prices", price, once=f"demo-price-{model}")
 
 
 def _make_key(admin: _Admin, key_file: Path) -> str:

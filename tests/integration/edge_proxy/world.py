@@ -41,6 +41,11 @@ base_url = "{fake}/v1"
 api_key_env = "FAKE_KEY"
 supports_stream_usage = false
 
+[providers.claude]
+adapter = "anthropic"
+base_url = "{fake}/v1"
+api_key_env = "FAKE_KEY"
+
 [providers.locked]
 adapter = "openai"
 base_url = "{fake}/v1"
@@ -55,6 +60,13 @@ base_url = "{raw}/v1"
 
 [models.plain]
 deployments = [{{ provider = "fake", model = "plain" }}]
+[models.claude]
+deployments = [{{ provider = "claude", model = "claude" }}]
+[models.both]
+deployments = [
+    {{ provider = "claude", model = "claude" }},
+    {{ provider = "fake", model = "plain" }},
+]
 [models.renamed]
 deployments = [{{ provider = "fake", model = "the-deployments-name" }}]
 [models.simple]

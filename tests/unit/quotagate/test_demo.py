@@ -3,22 +3,26 @@
 import tomllib
 from pathlib import Path
 
-from quotagate.demo import PRICES, PROVIDER
+from quotagate.demo import MODEL, PRICES
 
-ROUTES = Path(__file__).parents[3] / "infra" / "config" / "routes.toml"
+FILE = Path(__file__).parents[3] / "infra" / "config" / "routes.toml"
+ROUTES = tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
 def test_every_model_of_the_fake_provider_is_priced() -> None:
-    models = tomllib.loads(ROUTES.read_text(encoding="utf-8"))["models"]
     deployed = {
-        deployment["model"]
-        for route in models.values()
+        (deployment["provider"], deployment["model"])
+        for route in ROUTES["models"].values()
         for deployment in route["deployments"]
-        if deployment["provider"] == PROVIDER
     }
-    assert deployed
-    assert deployed <= set(PRICES)
+    priced = {(provider, model) for provider, models in PRICES.items() for model in models}
+    assert deployed == priced
 
 
-def test_the_first_demo_model_is_a_route() -> None:
-    assert next(iter(PRICES)) in tomllib.loads(ROUTES.read_text(encoding="utf-8"))["models"]
+def test_every_provider_that_ships_is_the_fake_one() -> None:
+    addresses = {provider["base_url"] for provider in ROUTES["providers"].values()}
+    assert addresses == {"${QUOTAGATE_FAKE_PROVIDER_URL}/v1"}
+
+
+def test_the_demo_model_is_a_route() -> None:
+    assert MODEL in ROUTES["models"]
