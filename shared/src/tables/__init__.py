@@ -9,6 +9,7 @@ from tables.account import Account
 from tables.admin_idempotency import AdminIdempotency
 from tables.base import METADATA
 from tables.charges import UsageCharge
+from tables.decisions import RecordDecision
 from tables.keys import ApiKey
 from tables.ledger import LedgerEntry
 from tables.outbox import OutboxMessage
@@ -26,6 +27,7 @@ __all__ = [
     "LedgerEntry",
     "OutboxMessage",
     "Price",
+    "RecordDecision",
     "Team",
     "Tier",
     "UsageCharge",

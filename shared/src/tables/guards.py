@@ -42,6 +42,7 @@ _LEDGER = "A balance is the sum of its ledger entries, whose versions have no ga
 _ONCE = "What was written to the books is never changed or removed."
 _CHARGE = "A charge is of a record, a price and a debit that are there, and of the same team."
 _NUMBERS = "An amount is a number."
+_DECISION = "A decision is about a record and by a price that are there, and says why."
 
 GUARDS: dict[Guard, str] = (
     _guards(
@@ -98,11 +99,19 @@ GUARDS: dict[Guard, str] = (
         *(f"inference_record_{name}_tokens_check" for name in TOKEN_CLASSES),
     )
     | _guards(
-        "How far settlement is with a record is one of four states.",
+        "How far settlement is with a record is one of five states.",
         "check", "inference_record",
         "inference_record_attempt_no_check", "inference_record_state_check",
         "inference_record_settled_at_check", "inference_record_held_reason_check",
         "inference_record_pending_usage_check",
+    )
+    | _guards(
+        _DECISION, "foreign key", "record_decision",
+        "record_decision_record_id_fkey", "record_decision_price_id_fkey",
+    )
+    | _guards(
+        _DECISION, "check", "record_decision",
+        "record_decision_decision_check", "record_decision_note_check",
     )
     | _guards(
         "A team's id can't move its keys in Redis, nor its records in the stream.",
@@ -115,6 +124,7 @@ GUARDS: dict[Guard, str] = (
     | _guards(_ONCE, "always trigger", "ledger_entry", "ledger_entry_is_append_only")
     | _guards(_ONCE, "always trigger", "usage_charge", "usage_charge_is_append_only")
     | _guards(_ONCE, "always trigger", "price", "price_is_append_only")
+    | _guards(_ONCE, "always trigger", "record_decision", "record_decision_is_append_only")
     | _guards(_ONCE, "always trigger", "account", "account_stays")
     | _guards(_LEDGER, "always trigger", "account", "account_matches_ledger")
     | _guards(_LEDGER, "always trigger", "ledger_entry", "ledger_entry_adds_up")
@@ -136,7 +146,7 @@ GUARDS: dict[Guard, str] = (
         Guard("logged table", table, ""): "What is committed survives a crash."
         for table in (
             "account", "admin_idempotency", "api_key", "inference_record", "ledger_entry", "outbox",
-            "price", "team", "tier", "usage_charge",
+            "price", "record_decision", "team", "tier", "usage_charge",
         )
     }
     | _guards(

@@ -31,6 +31,8 @@ class RecordState(StrEnum):
     """Has no usage: visible as unknown spend, never charged."""
     HELD = "HELD"
     """Kept for a person: its usage is absurd or its price is missing."""
+    WRITTEN_OFF = "WRITTEN_OFF"
+    """Was held, and a person decided that nobody pays for it."""
 
 
 class InferenceRecord(Base, table=True):
@@ -54,7 +56,9 @@ class InferenceRecord(Base, table=True):
         Index(None, "team_id", "started_at"),
         Index("inference_record_held_idx", "record_id", postgresql_where=text("state = 'HELD'")),
         CheckConstraint("attempt_no > 0", name="attempt_no"),
-        CheckConstraint("state IN ('PENDING', 'SETTLED', 'UNBILLABLE', 'HELD')", name="state"),
+        CheckConstraint(
+            "state IN ('PENDING', 'SETTLED', 'UNBILLABLE', 'HELD', 'WRITTEN_OFF')", name="state"
+        ),
         CheckConstraint("(state = 'SETTLED') = (settled_at IS NOT NULL)", name="settled_at"),
         CheckConstraint("(state = 'HELD') = (held_reason IS NOT NULL)", name="held_reason"),
         CheckConstraint(

@@ -26,6 +26,7 @@ _NO_PROMISE = {
     "unique entry_id, team_id of ledger_entry",
     "unique id of outbox",
     "unique tier_id of tier",
+    "unique decision_id of record_decision",
     "logged table alembic_version",
     "foreign key api_key_team_id_fkey of api_key",
     "foreign key team_tier_id_fkey of team",

@@ -34,6 +34,7 @@ async def test_true_books_are_proved(scratch: Scratch) -> None:
         "pending": 1,
         "unbillable": 1,
         "held": 1,
+        "written_off": 0,
         "charged_usd": format_usd(CHARGED_USD),
         "balance_usd": format_usd(exact_sum(OTHER_ENTRIES_USD, negated(CHARGED_USD))),
     }

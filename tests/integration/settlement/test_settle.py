@@ -1,6 +1,7 @@
 """Pending records become charges: exactly, once, and for everyone but those that can't be."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
@@ -16,6 +17,9 @@ from contracts.inference import InferenceRecord
 from contracts.usage import Usage
 from kit.ids import new_id
 from kit.money import NANO_USD_PER_USD
+from quotagate.held import release, write_off
+from quotagate.stack import Servers
+from quotagate.stores import of_servers
 from redis_scripts import SettledBalance
 from settlement.domain.classification import classify
 from settlement.handlers.backlog import Backlog
@@ -220,18 +224,47 @@ async def test_a_bug_that_one_team_meets_stops_no_other(
             assert await books.charges(team.team_id) == [Decimal("0.001")]
 
 
+async def _held(books: Books, team: CallingTeam) -> list[int]:
+    return [row["record_id"] for row in await books.records(team.team_id) if row["held_reason"]]
+
+
 async def test_a_record_released_without_a_price_is_held_again(
-    team: CallingTeam, records: RecordStore, settle: Settle, books: Books
+    team: CallingTeam, records: RecordStore, settle: Settle, books: Books, servers: Servers
 ) -> None:
     await _store(records, team.record(price_id=None), team.record())
-    await books.execute(
-        "UPDATE inference_record SET state = 'PENDING', held_reason = NULL"
-        " WHERE team_id = :team_id",
-        team_id=team.team_id,
-    )
+    await release(of_servers(servers), await _held(books, team), "try again")
     await settle.once_around(NEVER)
     assert await books.held_reasons(team.team_id) == ["missing_price"]
     assert await books.charges(team.team_id) == [Decimal("0.001")]
+
+
+async def test_a_record_released_with_a_price_is_charged_by_that_one(
+    team: CallingTeam,
+    records: RecordStore,
+    settle: Settle,
+    world: World,
+    books: Books,
+    servers: Servers,
+) -> None:
+    model = new_name("model")
+    price_id = await world.desk.add_price(model, "'2020-01-01'", input="3")
+    await _store(records, team.record(price_id=None, model_sent=model))
+    held = await _held(books, team)
+    await release(of_servers(servers), held, "it was priced late", uuid.UUID(price_id))
+    await settle.once_around(NEVER)
+    assert await books.charges(team.team_id) == [Decimal("0.003")]
+    await books.assert_they_add_up(team.team_id)
+
+
+async def test_what_is_written_off_is_never_charged(
+    team: CallingTeam, records: RecordStore, settle: Settle, books: Books, servers: Servers
+) -> None:
+    await _store(records, team.record(usage=Usage(output=2**63 - 1)), team.record())
+    await write_off(of_servers(servers), await _held(books, team), "the provider's mistake")
+    await settle.once_around(NEVER)
+    assert sorted((await books.states(team.team_id)).values()) == ["SETTLED", "WRITTEN_OFF"]
+    assert await books.charges(team.team_id) == [Decimal("0.001")]
+    await books.assert_they_add_up(team.team_id)
 
 
 async def test_the_cached_balance_follows(

@@ -16,6 +16,7 @@ _FIGURES = (
     ("pending", "… pending"),
     ("unbillable", "… without usage"),
     ("held", "… held for a person"),
+    ("written_off", "… written off by a person"),
     ("usage_charges", "usage charges"),
     ("charged_usd", "their amount in USD"),
     ("stream_records", "records of the stream"),

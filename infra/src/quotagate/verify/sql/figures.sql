@@ -12,6 +12,7 @@ FROM (
         count(*) FILTER (WHERE state = 'SETTLED') AS settled,
         count(*) FILTER (WHERE state = 'PENDING') AS pending,
         count(*) FILTER (WHERE state = 'UNBILLABLE') AS unbillable,
-        count(*) FILTER (WHERE state = 'HELD') AS held
+        count(*) FILTER (WHERE state = 'HELD') AS held,
+        count(*) FILTER (WHERE state = 'WRITTEN_OFF') AS written_off
     FROM inference_record
 ) AS record
