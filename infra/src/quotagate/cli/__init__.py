@@ -9,7 +9,16 @@ import sys
 from collections.abc import Sequence
 
 from kit.errors import KitError
-from quotagate.cli import burying, catching_up, examining, local, setup, spending, verifying
+from quotagate.cli import (
+    burying,
+    catching_up,
+    examining,
+    holding,
+    local,
+    setup,
+    spending,
+    verifying,
+)
 from quotagate.demo import DemoError
 from quotagate.migration_errors import MigrationError
 from quotagate.stack.errors import StackError
@@ -30,6 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     examining.add_commands(commands)
     spending.add_commands(commands)
     burying.add_commands(commands)
+    holding.add_commands(commands)
     catching_up.add_commands(commands)
     options = parser.parse_args(arguments)
     try:
