@@ -10,7 +10,7 @@ from faults.strikes.fault import CRASH_POINTS, Fault, InForce, Kind, lasting
 from faults.strikes.wires import trouble as wire_trouble
 from faults.world import World
 
-from quotagate.stack.errors import UnhealthyError
+from quotagate.stack.errors import NotRunningError, UnhealthyError
 
 _BACK_WITHIN_S = 45
 _REACHED_WITHIN_S = 12
@@ -38,7 +38,7 @@ async def restart(world: World, fault: Fault) -> None:
     pid = _pid(world, fault.target)
     await asyncio.to_thread(world.stack.signal, fault.target, _RESTARTS[fault.kind])
     async with asyncio.timeout(_BACK_WITHIN_S):
-        while _pid(world, fault.target) == pid:
+        while _is_alive(pid):
             await asyncio.sleep(_POLL_S)
     await _back(world, fault.target)
 
@@ -108,7 +108,20 @@ async def _back(world: World, name: str) -> None:
 
 
 def _pid(world: World, program: str) -> int:
-    return next(status.pid for status in world.stack.status() if status.name == program)
+    """Return the process of a program.
+
+    Raises:
+        NotRunningError: it has none at the moment; 0 would mean ourselves to the kernel.
+
+    """
+    pid = next(status.pid for status in world.stack.status() if status.name == program)
+    if not pid:
+        raise NotRunningError(f"{program} is just being started")
+    return pid
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
 
 
 def _children(pid: int) -> list[int]:
