@@ -14,8 +14,8 @@ from edge_proxy.domain.adapters.bodies import untouched
 from edge_proxy.domain.adapters.scanner import Fate
 from edge_proxy.domain.usage import ReportedParts, UsageReading, reading
 
-_WORTH_READING = re.compile(
-    rb'"type"\s*:\s*"(?:message_start|message_delta|message_stop|error|ping)"'
+_WORTH_READING = (
+    re.compile(rb'"type"\s*:\s*"(?:message_start|message_delta|message_stop|error|ping)"'),
 )
 
 _Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -12,10 +12,13 @@ from edge_proxy.domain.asked import Asked, Members
 from edge_proxy.domain.usage import ReportedParts, UsageReading
 
 # Most providers send `"usage":null` and `"finish_reason":null` on every chunk.
-_WORTH_READING = re.compile(
-    rb'"(?:usage"\s*:\s*[^n\s]|finish_reason"\s*:\s*"|error"\s*:\s*[{"])|\[DONE\]'
-)
 _FINISH = re.compile(rb'"finish_reason"\s*:\s*"')
+_WORTH_READING = (
+    _FINISH,
+    re.compile(rb'"usage"\s*:\s*[^n\s]'),
+    re.compile(rb'"error"\s*:\s*[{"]'),
+    re.compile(rb"\[DONE\]"),
+)
 _DONE = b"[DONE]"
 _NULL = b"null"
 _SPACE = b" \t\r\n"
@@ -23,7 +26,7 @@ _TRUE = msgspec.Raw(b"true")
 _INCLUDE_USAGE = b'{"include_usage":true}'
 _USAGE_NULL = b',"usage":null'
 # What stands behind it where a chunk ends with it, or where OpenAI pads its chunks.
-_BEHIND_USAGE_NULL = (b"}\n\n", b"}\r\n\r\n", b',"obfuscation":"')
+_BEHIND_USAGE_NULL = (b"}\n\n", b',"obfuscation":"', b"}\r\n\r\n")
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -104,7 +107,10 @@ class ChunkReader:
 
     def trim(self, events: bytes) -> bytes:
         """Return chunks without the `"usage":null` that providers write because we asked."""
-        if self._hides_usage and _USAGE_NULL in events:
-            for behind in _BEHIND_USAGE_NULL:
-                events = events.replace(_USAGE_NULL + behind, behind)
+        if not self._hides_usage:
+            return events
+        for behind in _BEHIND_USAGE_NULL:
+            if _USAGE_NULL not in events:
+                break
+            events = events.replace(_USAGE_NULL + behind, behind)
         return events

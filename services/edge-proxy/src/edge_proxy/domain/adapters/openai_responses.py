@@ -9,10 +9,9 @@ from edge_proxy.domain.adapters.answer import Answer, Outgoing, model_served
 from edge_proxy.domain.adapters.scanner import Fate
 from edge_proxy.domain.usage import ReportedParts, UsageReading
 
-_WORTH_READING = re.compile(
-    rb'"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed)|error)"|\[DONE\]'
+_WORTH_READING = (
+    re.compile(rb'"type"\s*:\s*"(?:response\.(?:completed|incomplete|failed)|error)"'),
 )
-_DONE = b"[DONE]"
 _SUCCESS = frozenset({"response.completed", "response.incomplete"})
 _FAILURE = "response.failed"
 _ERROR = "error"
@@ -45,8 +44,6 @@ class ResponseReader:
 
     def read(self, data: bytes) -> Fate | None:
         """Read an event; None: it isn't one."""
-        if data.strip() == _DONE:
-            return Fate.LAST
         try:
             event = _event.decode(data)
         except (msgspec.DecodeError, RecursionError):

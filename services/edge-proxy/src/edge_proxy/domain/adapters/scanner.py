@@ -27,11 +27,12 @@ class StreamReader(Protocol):
     """Knows the events of one API, and remembers what they say."""
 
     @property
-    def worth_reading(self) -> re.Pattern[bytes]:
-        """What an event contains if it matters. Others are passed on and never decoded.
+    def worth_reading(self) -> tuple[re.Pattern[bytes], ...]:
+        """What an event contains if it matters, one of these. Others are never decoded.
 
         A pattern with an unescaped quote can't be met by the text of an answer: within a JSON
-        string, quotes are escaped.
+        string, quotes are escaped. One that begins with a literal is found many times faster than
+        one that begins with a choice.
         """
 
     @property
@@ -100,7 +101,7 @@ class StreamScanner:
         """Return what the client may have now."""
         unsearched, events = self._events.feed(chunk)
         events = self._reader.trim(events)
-        if self._has_read and not self._held and not self._worth_reading.search(events):
+        if self._has_read and not self._held and not self._matters(events):
             return unsearched + events if unsearched else events
         return unsearched + b"".join([self._pass(event) for event in split(events)])
 
@@ -108,6 +109,12 @@ class StreamScanner:
         """Judge a last event that lacks its blank line; return what the client may have of it."""
         rest = self._events.rest()
         return self._pass(rest) if rest else b""
+
+    def _matters(self, data: bytes) -> bool:
+        for pattern in self._worth_reading:  # noqa: SIM110 # any() costs more than the search
+            if pattern.search(data):
+                return True
+        return False
 
     def _pass(self, event: bytes) -> bytes:
         """Return what the client may have now that this event has come."""
@@ -124,7 +131,7 @@ class StreamScanner:
         data = data_of(event)
         if data is None or self.ended:
             return Fate.FOLLOW
-        if self._has_read and not self._worth_reading.search(data):
+        if self._has_read and not self._matters(data):
             return Fate.PASS
         fate = self._reader.read(data)
         if fate is None:
