@@ -9,6 +9,7 @@ bug     the run that brings a bug to light, on whatever code is imported
 import argparse
 import asyncio
 import secrets
+import signal
 import sys
 import time
 
@@ -59,6 +60,8 @@ def main() -> int:
     parser.add_argument("--faults", type=int, help="how many")
     parser.add_argument("--name", help="of the bug")
     options = parser.parse_args()
+    # Told to stop, take the world down as if interrupted.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     if options.what == "bugs":
         return _hunt_bugs(options.name)

@@ -69,7 +69,7 @@ class _Direction:
             try:
                 writer.write(data)
                 await writer.drain()
-            except OSError:
+            except (OSError, RuntimeError):  # the second is uvloop's for one that is closed already
                 break
         writer.close()
 
