@@ -146,8 +146,9 @@ async def _read_cached(client: RedisClient, team_ids: Sequence[str]) -> dict[str
     )
     for team_id in team_ids:
         keys = team_keys(team_id)
-        # One command, so that a balance and its version belong together.
-        pipeline.mget(keys.balance, keys.balance_version)
+        # One command, so that a balance and its version belong together; spelt out, because a
+        # cluster's pipeline refuses its own methods of several keys.
+        pipeline.execute_command("MGET", keys.balance, keys.balance_version)
     found = {}
     for team_id, (balance, version) in zip(team_ids, await pipeline.execute(), strict=True):
         if balance is not None:
