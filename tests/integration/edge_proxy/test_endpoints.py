@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from anthropic import AsyncAnthropic
 from integration.edge_proxy.calls import (
     BODIES,
     CHAT,
@@ -19,11 +20,13 @@ from integration.edge_proxy.calls import (
     post,
 )
 from integration.edge_proxy.stand_ins import BEFORE
-from integration.edge_proxy.world import World
+from integration.edge_proxy.world import Team, World
 from integration.fake_provider.process import API_KEY
+from openai import AsyncOpenAI
 
 from contracts.admission import Decision, PreflightReply, PreflightRequest
 from contracts.inference import Outcome, UsageSource
+from contracts.usage import Usage
 from fake_provider.behaviour import fake
 
 SECRETS = dict.fromkeys(
@@ -209,3 +212,75 @@ async def test_a_rate_limit_in_the_headers_of_both(world: World) -> None:
     assert answer.headers["x-ratelimit-limit-tokens"] == "60000"
     assert answer.headers["anthropic-ratelimit-tokens-limit"] == "60000"
     assert answer.headers["anthropic-ratelimit-requests-remaining"] == "0"
+
+
+@each_stream
+async def test_a_comment_of_ours_passes_the_official_clients(world: World, path: str) -> None:
+    """The edge says something every 0.2 s; the provider says nothing for 0.8 s."""
+    orders: dict[str, Any] = {"first_chunk_ms": 800, "completion_tokens": 7, "text": "a b c"}
+    _, answer = await post(world, path, more={"stream": True}, **orders)
+    assert b": keep-alive\n\n" in answer.content
+    assert b"\nid:" not in answer.content
+    team = world.team()
+    assert (
+        await said_by_the_client(world, team, path, fake(marker=team.team_id, **orders)) == "a b c"
+    )
+    usage = (await world.records.one(team.team_id)).usage
+    assert usage is not None
+    assert usage.output == 7
+
+
+async def said_by_the_client(
+    world: World, team: Team, path: str, metadata: dict[str, str]
+) -> str | None:
+    body = BODIES[path] | {"stream": True}
+    if path == MESSAGES:
+        async with AsyncAnthropic(api_key=team.key, base_url=world.edge.url) as anthropic:
+            messages = await anthropic.messages.create(**body, extra_body={"metadata": metadata})
+            events: list[Any] = [event async for event in messages]
+        deltas = [event.delta for event in events if event.type == "content_block_delta"]
+        return "".join(delta.text for delta in deltas)
+    async with AsyncOpenAI(api_key=team.key, base_url=f"{world.edge.url}/v1") as openai:
+        api: Any = {
+            CHAT: openai.chat.completions,
+            COMPLETIONS: openai.completions,
+            RESPONSES: openai.responses,
+        }[path]
+        chunks = await api.create(**body, extra_body={"metadata": metadata})
+        events = [chunk async for chunk in chunks]
+    if path == RESPONSES:
+        return "".join(event.delta for event in events if event.type.endswith("text.delta"))
+    choices = [event.choices[0] for event in events]
+    texts = [one.text if path == COMPLETIONS else one.delta.content for one in choices]
+    return "".join(text or "" for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("path", "knobs"),
+    [
+        pytest.param(RESPONSES, {"finish_reason": "length"}, id="a response that is incomplete"),
+        pytest.param(MESSAGES, {"finish_reason": "length"}, id="a message cut short"),
+        pytest.param(MESSAGES, {"usage_shape": "finish_chunk"}, id="the delta repeats the input"),
+        pytest.param(MESSAGES, {"omit_done": True}, id="no last event"),
+    ],
+)
+async def test_other_ends_of_streams_are_charged_alike(
+    world: World, path: str, knobs: dict[str, Any]
+) -> None:
+    orders = {"prompt_tokens": 100, "cached_tokens": 50, "completion_tokens": 40} | knobs
+    team, answer = await post(world, path, more={"stream": True}, **orders)
+    assert b'"error":{' not in answer.content
+    record = await world.records.one(team.team_id)
+    input_tokens = 50 if path == RESPONSES else 100
+    assert record.outcome is Outcome.SUCCEEDED
+    assert record.usage == Usage(input=input_tokens, cache_read=50, output=40)
+
+
+@each_endpoint
+async def test_fields_of_usage_that_nobody_knows_stay_in_the_record(
+    world: World, path: str
+) -> None:
+    team, _ = await post(world, path, usage_extra={"moon_tokens": 7})
+    reported = (await world.records.one(team.team_id)).usage_reported
+    assert reported is not None
+    assert '"moon_tokens":7' in reported
