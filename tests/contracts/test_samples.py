@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contracts.catalogue import EVENTS, REQUESTS
+from contracts.catalogue import BUCKETS, EVENTS, REQUESTS
 from contracts.contract import decode, encode
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -17,6 +17,7 @@ MESSAGES: dict[str, type[msgspec.Struct]] = {
         f"{event.subject.replace('{', '').replace('}', '')}.event": event.message
         for event in EVENTS
     },
+    **{f"{bucket.name}.value": bucket.value for bucket in BUCKETS},
 }
 FILES = sorted(SAMPLES.glob("*/*.json"))
 

@@ -1,9 +1,10 @@
-"""Makes the JetStream streams of the catalogue; safe to repeat."""
+"""Makes the JetStream streams and buckets of the catalogue; safe to repeat."""
 
 from dataclasses import replace
 
-from contracts.catalogue import STREAMS
+from contracts.catalogue import BUCKETS, STREAMS
 from contracts.inference import INFERENCE_RECORDS
+from kit.bus.buckets import ensure_buckets
 from kit.bus.connection import connection
 from kit.bus.streams import ensure_streams
 from kit.settings import NatsSettings
@@ -14,7 +15,7 @@ async def make_streams(
     replicas: int = 1,
     record_max_bytes: int = INFERENCE_RECORDS.max_bytes,
 ) -> None:
-    """Create every stream, or bring it to its configuration, as a user who may do that.
+    """Create every stream and bucket, or bring it to its configuration, as a user who may.
 
     `record_max_bytes` is what the stream of inference records may hold before publishers are
     refused. Less than it holds drops nothing: it takes no more until it was trimmed.
@@ -29,3 +30,4 @@ async def make_streams(
     ]
     async with connection(settings, "quotagate") as client:
         await ensure_streams(client, streams, replicas)
+        await ensure_buckets(client, BUCKETS, replicas)

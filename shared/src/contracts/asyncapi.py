@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from contracts.catalogue import EVENTS, REQUESTS, STREAMS
+from contracts.catalogue import BUCKETS, EVENTS, REQUESTS, STREAMS
 from contracts.contract import Event, RequestReply
 from contracts.errors import SENTENCES
 
@@ -108,7 +108,21 @@ def document() -> Json:
             }
             for stream in STREAMS
         ],
+        "x-buckets": [
+            {
+                "name": bucket.name,
+                "user": bucket.user,
+                "summary": bucket.summary,
+                "value": _reference("components/schemas", bucket.value.__name__),
+                "max_age_s": bucket.max_age_s,
+                "max_bytes": bucket.max_bytes,
+                "max_value_bytes": bucket.max_value_bytes,
+            }
+            for bucket in BUCKETS
+        ],
     }
+    for bucket in BUCKETS:
+        _message(bucket.value, result["components"]["schemas"])
     for request in REQUESTS:
         _add_request(result, request)
     for event in EVENTS:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from contracts import admission, cache, control, dead, inference
-from contracts.contract import Event, RequestReply, Stream
+from contracts import admission, cache, control, dead, idempotency, inference
+from contracts.contract import Bucket, Event, RequestReply, Stream
 
 REQUESTS: tuple[RequestReply[Any, Any], ...] = (
     admission.PREFLIGHT,
@@ -34,3 +34,5 @@ STREAMS: tuple[Stream, ...] = (
     control.CONTROL_EVENTS,
     dead.DEAD_LETTERS,
 )
+
+BUCKETS: tuple[Bucket[Any], ...] = (idempotency.IDEMPOTENCY,)

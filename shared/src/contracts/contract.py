@@ -94,6 +94,37 @@ class Stream:
     max_age_s: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Bucket(Generic[MessageT]):
+    """A JetStream key-value bucket: the latest value of each key, on disk; full means refused.
+
+    `user` alone reads and writes it. `max_age_s` is the longest that a value lives by the server's
+    clock; a writer may give it less.
+    """
+
+    name: str
+    value: type[MessageT]
+    user: str
+    summary: str
+    max_age_s: int
+    max_bytes: int
+    max_value_bytes: int
+
+    @property
+    def stream(self) -> str:
+        """The stream that holds it."""
+        return f"KV_{self.name}"
+
+    @property
+    def wildcard(self) -> str:
+        """The subject of all its keys."""
+        return f"$KV.{self.name}.*"
+
+    def subject_for(self, key: str) -> str:
+        """Return the subject of a key."""
+        return f"$KV.{self.name}.{_check_token(key)}"
+
+
 _ENCODER = msgspec.json.Encoder(decimal_format="string")
 
 

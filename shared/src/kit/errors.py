@@ -8,6 +8,8 @@ KitError
 │   ├── NotDoneError        certainly not carried out
 │   │   ├── DisconnectedError
 │   │   ├── NoResponderError
+│   │   ├── StreamRefusedError
+│   │   ├── ConflictError   somebody else has written it meanwhile
 │   │   └── RefusedError    an error reply whose code says that nothing moved
 │   └── OutcomeUnknownError carried out or not, nobody can tell
 │       ├── NoReplyError

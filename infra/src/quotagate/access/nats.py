@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from contracts import admission, cache, control, dead, inference
-from contracts.catalogue import EVENTS, REQUESTS, STREAMS
+from contracts.catalogue import BUCKETS, EVENTS, REQUESTS, STREAMS
 from contracts.contract import Event, RequestReply, Stream
 
 OPERATOR = "operator"
@@ -77,6 +77,16 @@ def _publishes(service: str, use: Use) -> list[str]:
             for verb in ("CREATE", "UPDATE")
         ),
         *(subject for stream in use.consumes for subject in _consumer_subjects(stream.name)),
+        *(
+            subject
+            for bucket in BUCKETS
+            if bucket.user == service
+            for subject in (
+                bucket.wildcard,
+                f"$JS.API.STREAM.INFO.{bucket.stream}",
+                f"$JS.API.DIRECT.GET.{bucket.stream}.>",
+            )
+        ),
         *(
             f"$JS.API.STREAM.{verb}.{stream.name}"
             for stream in use.trims

@@ -10,6 +10,7 @@ from nats.aio.client import Client
 from starlette.applications import Starlette
 from starlette.routing import Route as HttpRoute
 
+from contracts.idempotency import IDEMPOTENCY
 from contracts.inference import INFERENCE_RECORDS
 from edge_proxy.clients.admission import AdmissionClient, AdmissionTimeOuts
 from edge_proxy.clients.hand_off import HandOff, Patience
@@ -26,6 +27,8 @@ from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.handlers.inference import InferenceEndpoint
 from edge_proxy.settings import Settings
 from edge_proxy.store.claim import claim_new
+from edge_proxy.store.held_key import KeyTerms
+from edge_proxy.store.idempotency import IdempotencyStore
 from edge_proxy.store.inheritance import take_over_orphans
 from edge_proxy.store.journal import Journal
 from edge_proxy.store.spool import Spool
@@ -33,6 +36,7 @@ from kit import log
 from kit.asgi import service_app
 from kit.background import running
 from kit.bus import connection as bus
+from kit.bus.buckets import check_buckets
 from kit.bus.requests import Requester
 from kit.bus.streams import check_streams, check_synced
 from kit.clock import SystemClock
@@ -41,6 +45,7 @@ from kit.health import CheckResult, Health
 
 SERVICE = "edge-proxy"
 _LAST_GRACE_S = 5.0
+_MS_PER_S = 1_000
 
 
 _logger = log.get(__name__)
@@ -110,6 +115,7 @@ async def _open(
     client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
     await check_synced(settings)
     await check_streams(client, (INFERENCE_RECORDS,))
+    await check_buckets(client, (IDEMPOTENCY,))
     hand_off, journal = await _open_hand_off(settings, client, stack)
     requester = Requester(client)
     admission = AdmissionClient(
@@ -130,6 +136,7 @@ async def _open(
     )
     directories.append(keys)
     await keys.follow_revocations(client)
+    idempotency = await _open_idempotency(settings, client, stack)
     providers = ProviderClient(routes.providers)
     stack.push_async_callback(providers.close)
     edge = Edge(
@@ -142,6 +149,7 @@ async def _open(
         hand_off=hand_off,
         accounting=Accounting(admission, hand_off, journal, _CLOCK),
         in_flight=InFlight(settings.max_in_flight),
+        idempotency=idempotency,
     )
     _watch(health, client, edge)
     gate.edge = edge
@@ -171,6 +179,20 @@ async def _open_hand_off(
     for loop, name in ((hand_off.republish, "republish"), (adopt, "adopt")):
         await stack.enter_async_context(running(loop, name, settings.ack_timeout_s))
     return hand_off, journal
+
+
+async def _open_idempotency(
+    settings: Settings, client: Client, stack: contextlib.AsyncExitStack
+) -> IdempotencyStore:
+    terms = KeyTerms(
+        life_s=settings.idempotency_s,
+        lease_s=settings.idempotency_lease_s,
+        answer_bytes=settings.idempotency_answer_bytes,
+        timeout_s=settings.idempotency_timeout_ms / _MS_PER_S,
+    )
+    store = IdempotencyStore(client, terms)
+    await stack.enter_async_context(running(store.pay, "idempotency", terms.timeout_s))
+    return store
 
 
 async def _adopt(settings: Settings, spool: Spool, stop: asyncio.Event) -> None:

@@ -48,6 +48,25 @@ class Settings(NatsSettings):
         10.0, gt=0, description="Seconds between looks for what dead edges left in the data folder."
     )
 
+    idempotency_s: int = Field(
+        3600,
+        ge=60,
+        le=24 * 3600,
+        description="Seconds an idempotency key is remembered after its request has ended.",
+    )
+    idempotency_lease_s: float = Field(
+        30.0, ge=1, description="Seconds until the key of an edge that died may be used again."
+    )
+    idempotency_answer_bytes: int = Field(
+        256 * 1024,
+        ge=0,
+        le=640 * 1024,
+        description="Largest answer that is kept to be replayed; a message of NATS must hold it.",
+    )
+    idempotency_timeout_ms: int = Field(
+        1000, ge=1, description="Milliseconds the key-value store may take for one question."
+    )
+
     max_in_flight: int = Field(
         1024, ge=1, description="Requests handled at once; more are refused with 503."
     )

@@ -24,6 +24,10 @@ class StreamRefusedError(NotDoneError):
     """The stream refused the message, for example because it is full."""
 
 
+class ConflictError(NotDoneError):
+    """Somebody else has written it meanwhile."""
+
+
 class RefusedError(NotDoneError):
     """The service refused the request before anything moved."""
 

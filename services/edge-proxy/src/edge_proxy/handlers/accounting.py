@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from prometheus_client import Counter, Histogram
 
 from contracts.admission import Lease, LimitState
-from contracts.inference import Outcome
+from contracts.inference import InferenceRecord, Outcome
 from edge_proxy.clients.admission import AdmissionClient
 from edge_proxy.clients.hand_off import HandOff
 from edge_proxy.clients.leases import Leases
@@ -58,6 +58,7 @@ class Accounted:
     """The stream has acknowledged the record; otherwise it waits in the spool."""
     limits: LimitState | None
     """After the charge; None where nothing was charged or nobody can tell."""
+    record: InferenceRecord
 
 
 class Accounting:
@@ -116,7 +117,7 @@ class Accounting:
             _JOURNAL_FAILURES.inc()
             _logger.exception("journal not written", message_id=record.message_id)
         crash_at("edge.recorded")
-        return Accounted(durable=durable, limits=limits)
+        return Accounted(durable=durable, limits=limits, record=record)
 
     async def _charge(self, attempt: Attempt) -> LimitState | None:
         """Charge what is known of an attempt's usage, and end its lease with it or without."""

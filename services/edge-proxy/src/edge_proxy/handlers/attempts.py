@@ -9,19 +9,24 @@ import asyncio
 import random
 from collections.abc import Mapping
 
+from contracts.idempotency import IdempotencyEntry, KeptAnswer
+from contracts.inference import Outcome
+from edge_proxy.domain.idempotency import UNAVAILABLE
 from edge_proxy.domain.inference import Leg
 from edge_proxy.domain.problems import (
     BALANCE_NEGATIVE,
     CHECK_UNAVAILABLE,
     HAND_OFF_UNAVAILABLE,
+    NOT_RECORDED,
     Problem,
 )
 from edge_proxy.domain.retries import Again, Course, again
 from edge_proxy.domain.upstream import Failure, Reply, reply_of
 from edge_proxy.handlers.client import Client
-from edge_proxy.handlers.dispatch import Dispatch, Relayed, Whole
+from edge_proxy.handlers.dispatch import Dispatch, Relayed, Result, Unrecorded, Whole
 from edge_proxy.handlers.edge import Edge
 from edge_proxy.handlers.plan import Plan
+from edge_proxy.store.held_key import HeldKey
 from kit import log
 from kit.bus.errors import BusError
 
@@ -47,19 +52,40 @@ class Attempts:
         """Make attempts until one succeeds or the policy ends them; answer with the last."""
         accounting, plan = self._edge.accounting, self._plan
         accounting.hold(plan.inference, plan.lease)
+        result = None
         try:
             result = await self._result()
         finally:
             await accounting.let_go(plan.inference, plan.lease)
+            if plan.held is not None:
+                await self._edge.idempotency.settle(plan.held, self._last_word(plan.held, result))
         match result:
             case Whole(reply, limits):
                 await self._answer(reply, limits)
             case Failure(reply):
                 await self._answer(reply, {})
+            case Unrecorded():
+                await self._answer(reply_of(NOT_RECORDED, plan.inference.endpoint.shape), {})
             case Relayed():
                 pass
 
-    async def _result(self) -> Whole | Relayed | Failure:
+    def _last_word(self, held: HeldKey, result: Result | None) -> IdempotencyEntry:
+        """Return what the next request of this key is to find; no result: a fault of ours."""
+        match result:
+            case Whole(reply):
+                return held.finished(self._kept(reply))
+            case Unrecorded(reply, record):
+                return held.finished(self._kept(reply), record)
+            case Relayed(Outcome.SUCCEEDED):
+                return held.finished(None)
+            case _:
+                return held.left_open()
+
+    def _kept(self, reply: Reply) -> KeptAnswer:
+        headers = {**reply.headers, **self._plan.names(self._attempt_no)}
+        return KeptAnswer(status=reply.status, headers=headers, body=reply.body)
+
+    async def _result(self) -> Result:
         result = await self._attempt()
         while isinstance(result, Failure):
             step = self._step_after(result)
@@ -72,7 +98,7 @@ class Attempts:
             result = await self._attempt()
         return result
 
-    async def _attempt(self) -> Whole | Relayed | Failure:
+    async def _attempt(self) -> Result:
         dispatch = Dispatch(self._edge, self._client, self._plan)
         return await dispatch.attempt(self._attempt_no, self._plan.legs[self._leg])
 
@@ -118,7 +144,14 @@ class Attempts:
                 inference_id=inference.inference_id,
             )
             return CHECK_UNAVAILABLE
-        return None if may_pay else BALANCE_NEGATIVE
+        if not may_pay:
+            return BALANCE_NEGATIVE
+        try:
+            if self._plan.held is not None:
+                await self._plan.held.reach(self._attempt_no + 1)
+        except BusError:
+            return UNAVAILABLE
+        return None
 
     async def _answer(self, reply: Reply, limits: Mapping[str, str]) -> None:
         headers = {**reply.headers, **limits, **self._plan.headers(self._attempt_no)}

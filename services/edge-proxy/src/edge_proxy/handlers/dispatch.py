@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from contracts.admission import LimitState
-from contracts.inference import Outcome
+from contracts.inference import InferenceRecord, Outcome
 from edge_proxy.clients.provider import Exchange
 from edge_proxy.domain import headers, upstream
 from edge_proxy.domain.adapters.adapter import Api
 from edge_proxy.domain.inference import Attempt, Leg
-from edge_proxy.domain.problems import HAND_OFF_UNAVAILABLE, NOT_RECORDED, Problem
+from edge_proxy.domain.problems import HAND_OFF_UNAVAILABLE, Problem
 from edge_proxy.domain.ratelimit_headers import rate_limit_headers
 from edge_proxy.domain.retries import asked_wait_s
 from edge_proxy.domain.upstream import Failure, Reply, cause_of, reply_of
@@ -43,10 +43,21 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A success that the client must not hear of: its record waits in the spool."""
+
+    reply: Reply
+    record: InferenceRecord
+
+
+@dataclass(frozen=True, slots=True)
 class Relayed:
     """A stream that the client has been given, as far as it went."""
 
     outcome: Outcome
+
+
+Result = Whole | Unrecorded | Relayed | Failure
 
 
 class Dispatch:
@@ -58,7 +69,7 @@ class Dispatch:
         self._plan = plan
         self._shape = plan.inference.endpoint.shape
 
-    async def attempt(self, attempt_no: int, leg: Leg) -> Whole | Relayed | Failure:
+    async def attempt(self, attempt_no: int, leg: Leg) -> Result:
         """Make one attempt and account for it."""
         attempt = Attempt(
             inference=self._plan.inference,
@@ -83,7 +94,7 @@ class Dispatch:
                 # A fault of ours, or told to leave now: what the provider did is not known here.
                 await self._edge.accounting.end(attempt, Outcome.UNKNOWN)
 
-    async def _dispatch(self, attempt: Attempt) -> Whole | Relayed | Failure:
+    async def _dispatch(self, attempt: Attempt) -> Result:
         target = attempt.leg.target
         provider = target.provider
         api = provider.adapter.apis[attempt.inference.endpoint.path]
@@ -147,7 +158,7 @@ class Dispatch:
             reply, cause_of(problem, exchange.status), asked_wait_s(exchange.headers, now_s)
         )
 
-    async def _take_in(self, attempt: Attempt, exchange: Exchange, api: Api) -> Whole | Failure:
+    async def _take_in(self, attempt: Attempt, exchange: Exchange, api: Api) -> Result:
         try:
             body = await exchange.whole(self._edge.settings.max_answer_bytes)
         except EdgeError as error:
@@ -157,10 +168,10 @@ class Dispatch:
         if answer is None:
             return await self._failed(attempt, upstream.INVALID_ANSWER, "invalid_answer")
         attempt.answer = answer
+        reply = Reply(exchange.status, headers.to_client(exchange.headers.items()), body)
         accounted = await self._end(attempt, Outcome.SUCCEEDED)
         if not accounted.durable:
-            return Failure(reply_of(NOT_RECORDED, self._shape))
-        reply = Reply(exchange.status, headers.to_client(exchange.headers.items()), body)
+            return Unrecorded(reply, accounted.record)
         return Whole(reply, self._limit_headers(accounted.limits))
 
     async def _failed(self, attempt: Attempt, problem: Problem, cause: str) -> Failure:

@@ -10,6 +10,7 @@ from edge_proxy.domain.routes import Routes
 from edge_proxy.handlers.accounting import Accounting
 from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.settings import Settings
+from edge_proxy.store.idempotency import IdempotencyStore
 from kit.clock import Clock
 
 
@@ -26,6 +27,7 @@ class Edge:
     hand_off: HandOff
     accounting: Accounting
     in_flight: InFlight
+    idempotency: IdempotencyStore
 
 
 @dataclass(slots=True)

@@ -1,5 +1,7 @@
 """A request for an inference, from its first byte to its plan."""
 
+from dataclasses import replace
+
 from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
@@ -19,11 +21,14 @@ from edge_proxy.domain.problems import (
 )
 from edge_proxy.domain.routes import Route
 from edge_proxy.domain.trace import trace_id
+from edge_proxy.domain.upstream import Reply
 from edge_proxy.handlers.attempts import Attempts
 from edge_proxy.handlers.authenticate import authenticate
 from edge_proxy.handlers.client import Client, ClientLeftError
 from edge_proxy.handlers.edge import Edge, Gate
+from edge_proxy.handlers.idempotency import hold_key
 from edge_proxy.handlers.plan import Plan
+from edge_proxy.store.held_key import HeldKey
 from kit import log
 from kit.bus.errors import BusError, RefusedError
 from kit.ids import new_id
@@ -76,27 +81,42 @@ class InferenceEndpoint:
         if isinstance(route, Problem):
             await self._refuse(client, route)
             return
-        inference = self._inference(client, caller, asked)
-        plan = await self._admit(edge, inference, asked, route)
+        held = await hold_key(edge, client, caller, self._endpoint, asked)
+        if isinstance(held, Problem):
+            await self._refuse(client, held)
+            return
+        if isinstance(held, Reply):
+            await client.answer(held.status, held.headers, held.body)
+            return
+        inference = self._inference(client, caller, asked, held)
+        plan = None
+        try:
+            plan = await self._admit(edge, inference, asked, route)
+        finally:
+            if held is not None and not isinstance(plan, Plan):
+                await held.release()
         if isinstance(plan, Problem):
             await self._refuse(client, plan, inference)
             return
-        await Attempts(edge, client, plan).run()
+        await Attempts(edge, client, replace(plan, held=held)).run()
 
     async def _read(self, edge: Edge, client: Client) -> Asked | Problem:
         body = await client.body(edge.settings.max_body_bytes, edge.settings.body_timeout_s)
         asked = body if isinstance(body, Problem) else read(body)
         return asked if isinstance(asked, Problem) else self._endpoint.objection(asked) or asked
 
-    def _inference(self, client: Client, caller: Caller, asked: Asked) -> Inference:
+    def _inference(
+        self, client: Client, caller: Caller, asked: Asked, held: HeldKey | None
+    ) -> Inference:
         return Inference(
-            inference_id=new_id(),
+            inference_id=new_id() if held is None else held.inference_id,
             caller=caller,
             endpoint=self._endpoint,
             model=asked.model,
             streaming=asked.stream,
             trace_id=trace_id(client.header(b"traceparent")),
             input_bytes=len(asked.body),
+            first_attempt_no=1 if held is None else held.first_attempt_no,
         )
 
     async def _admit(

@@ -7,6 +7,7 @@ from edge_proxy.domain.asked import Asked
 from edge_proxy.domain.inference import Inference, Leg
 from edge_proxy.domain.ratelimit_headers import shadow_header
 from edge_proxy.domain.retries import RetryPolicy
+from edge_proxy.store.held_key import HeldKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +26,16 @@ class Plan:
     """Limits in shadow mode that would have refused it."""
     lease: Lease | None = None
     """Its place among the team's inferences in flight, for all its attempts."""
+    held: HeldKey | None = None
+    """Its idempotency key, where the client sent one."""
 
     def headers(self, attempt_no: int) -> dict[str, str]:
         """Return the headers of every answer after a dispatch, of which this was the last."""
+        return {**self.names(attempt_no), **shadow_header(self.shadowed)}
+
+    def names(self, attempt_no: int) -> dict[str, str]:
+        """Return those of the headers that stay true for ever."""
         return {
             "x-inference-id": self.inference.inference_id,
             "x-quotagate-attempts": str(attempt_no),
-            **shadow_header(self.shadowed),
         }
