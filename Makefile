@@ -17,8 +17,8 @@ SOURCES := shared/src lua/redis_scripts infra/src infra/fake-provider/src infra/
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up stop down ps logs test faults faults-short faults-bugs check format docs \
-	lock clean
+.PHONY: help setup up stop down ps logs test faults faults-short faults-bugs bench bench-short \
+	check format docs lock clean
 
 help: ## this text
 	@echo 'Quotagate: admission control for LLM traffic.'
@@ -79,6 +79,12 @@ faults-short: $(READY) ## the short one, under three minutes; also part of make 
 
 faults-bugs: $(READY) ## sow each bug of the fault suite into a copy of the code; each must be caught
 	@PYTHONPATH=tests $(BIN)/python -m faults bugs $(if $(NAME),--name "$(NAME)")
+
+bench: $(READY) ## measure speed, some minutes; build/bench.json; watch memory longer with: SOAK=600
+	@PYTHONPATH=tests $(BIN)/python -m bench long $(if $(SOAK),--soak $(SOAK))
+
+bench-short: $(READY) ## the short form, about a minute on a quiet machine
+	@PYTHONPATH=tests $(BIN)/python -m bench short
 
 check: $(READY) ## check format, lint, types, and that generated documents are up to date
 	@$(BIN)/python -m ruff format --check .

@@ -1,0 +1,43 @@
+"""What the gateway adds to one request: at one client, and at half of what it can do."""
+
+from bench.figures import Figures
+from bench.plan import Plan
+from bench.quantiles import Latencies, latencies
+from bench.stage import Stage
+
+_HALF_CLIENTS = 256
+
+
+def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
+    """Measure latencies beside those of the same request sent straight to the fake provider."""
+    one = latencies(stage.use(stage.direct(1, plan.short_s)).measured.ok_us)
+    _add(figures, "direct", "1", one, "fake provider alone, one client")
+    ours = latencies(stage.use(stage.gateway(1, plan.short_s)).measured.ok_us)
+    _add(figures, "gateway", "1", ours, "through the gateway, one client")
+    for share in ("p50", "p95", "p99"):
+        _add_difference(figures, share, "1")
+    # Evenly spaced arrivals that wait for nobody: a slow answer delays no later question.
+    rate_per_s = max(1.0, figures["gateway_rps_32"] / 2)
+    half = stage.use(stage.direct(_HALF_CLIENTS, plan.long_s, rate_per_s=rate_per_s))
+    words = f"{rate_per_s:,.0f} requests/s"
+    _add(figures, "direct", "half", latencies(half.measured.ok_us), f"alone, {words}")
+    half = stage.use(stage.gateway(_HALF_CLIENTS, plan.long_s, rate_per_s=rate_per_s))
+    _add(figures, "gateway", "half", latencies(half.measured.ok_us), f"gateway, {words}")
+    for share in ("p50", "p95", "p99"):
+        _add_difference(figures, share, "half")
+    figures.add(
+        "gateway_not_ok_half",
+        half.measured.answered - half.measured.ok + half.measured.failures,
+        "",
+        "answers that weren't 200, and broken connections, at half load",
+    )
+
+
+def _add(figures: Figures, who: str, load: str, found: Latencies, meaning: str) -> None:
+    for name, value in (("p50", found.p50_ms), ("p95", found.p95_ms), ("p99", found.p99_ms)):
+        figures.add(f"{who}_{name}_ms_{load}", value, "ms", f"{name} {meaning}")
+
+
+def _add_difference(figures: Figures, share: str, load: str) -> None:
+    added_ms = figures[f"gateway_{share}_ms_{load}"] - figures[f"direct_{share}_ms_{load}"]
+    figures.add(f"added_{share}_ms_{load}", added_ms, "ms", f"{share} that the gateway adds")
