@@ -103,3 +103,9 @@ def settle(
     records: RecordStore, accounts: AccountStore, balances: BalanceCache, settings: Settings
 ) -> Settle:
     return Settle(records, accounts, balances, Backlog(), settings)
+
+
+@pytest.fixture
+def small(settings: Settings) -> Settings:
+    """Batches smaller than what the tests settle."""
+    return settings.model_copy(update={"settle_batch_records": 3, "settle_batch_accounts": 2})
