@@ -10,6 +10,7 @@ import pytest
 from integration.redis_scripts.clients import connect
 from integration.redis_scripts.cluster import PATIENCE_S, POLL_S, Cluster
 from integration.redis_scripts.terms import CAPS, PLAIN, charge_of, terms_of
+from msgspec.structs import replace
 from redis.crc import key_slot
 
 from kit.errors import NotReadyError, UnsafeServerError
@@ -20,6 +21,14 @@ from redis_scripts import (
     BalanceRefresh,
     BalanceRepair,
     Charge,
+    CountCharge,
+    CountTerms,
+    DayUsage,
+    DayWindow,
+    DebtCharge,
+    DebtTerms,
+    LeaseEnd,
+    LeaseTerms,
     RedisScripts,
     RedisScriptsError,
     SettledBalance,
@@ -27,10 +36,17 @@ from redis_scripts import (
     TierFill,
     Verdict,
 )
-from redis_scripts.keys import team_keys
+from redis_scripts.keys import INPUT_TAT, LEASES, day_counter, team_keys
 
 TEAMS = 1_000
 TEN = Charge(0, 10, CAPS)
+DAYS = DayWindow(0, 0, 2**52)
+COUNTER = day_counter(DAYS.boundary_us, DAYS.end_us, "requests")
+FURTHER = (
+    DebtTerms(INPUT_TAT, 1, 10**9, CAPS.token_us),
+    LeaseTerms(LEASES, 1, "call", 10**9),
+    CountTerms((COUNTER, COUNTER), 9, 1, 1),
+)
 
 
 @asynccontextmanager
@@ -84,6 +100,7 @@ async def every_script(scripts: RedisScripts, team_id: str) -> None:
     charged = await scripts.postflight(team_id, charge_of(PLAIN, 1_000, 40))
     assert charged.balance_nano_usd == 60
     assert charged.request_tat_us == admitted.request_tat_us
+    await every_further_limit(scripts, team_id)
     assert (await scripts.cap_debts(team_id, CAPS)).token_tat_us == charged.token_tat_us
     adjusted = await scripts.adjust_balance(team_id, 5, 2)
     assert adjusted is BalanceAdjustment.APPLIED
@@ -97,6 +114,26 @@ async def every_script(scripts: RedisScripts, team_id: str) -> None:
     assert (state.balance_nano_usd, state.balance_version) == (71, 3)
 
 
+async def every_further_limit(scripts: RedisScripts, team_id: str) -> None:
+    """Meet each kind of further limit once; the day is all of time."""
+    used = DayUsage(0, DAYS.end_us, 4, 0)
+    assert await scripts.fill_day(team_id, used) == 2
+    terms = replace(terms_of(PLAIN), request_burst_us=10**9, token_burst_us=10**9)
+    admitted = await scripts.preflight(team_id, replace(terms, further=FURTHER, days=DAYS))
+    assert [reading.value for reading in admitted.further[1:]] == [1, 5]
+    assert await scripts.renew_lease(team_id, "call", 10**9)
+    charges = (
+        DebtCharge(INPUT_TAT, 0, CAPS.token_us),
+        LeaseEnd(LEASES, "call"),
+        CountCharge(FURTHER[2].places, 7),
+    )
+    charged = await scripts.postflight(team_id, Charge(0, 0, CAPS, charges, DAYS))
+    assert [reading.value for reading in charged.further[1:]] == [0, 12]
+    assert not await scripts.release_lease(team_id, "call")
+    state = await scripts.limits_state(team_id, FURTHER, DAYS)
+    assert state.further == tuple(reading.value for reading in charged.further)
+
+
 async def test_every_script_for_a_thousand_teams_crosses_no_slot(
     clustered: RedisScripts, cluster: Cluster
 ) -> None:
@@ -105,12 +142,12 @@ async def test_every_script_for_a_thousand_teams_crosses_no_slot(
 
     await asyncio.gather(*(every_script(clustered, team_id) for team_id in team_ids))
 
-    # Two TATs, a tier fence, and a balance with its version for each.
+    # Three TATs, a tier fence, a balance with its version, and a day's two counters for each.
     keys = 0
     for node in cluster.primaries:
         with node.client() as client:
             keys += len(list(client.scan_iter("quota:{team_*", count=10_000)))
-    assert keys == 5 * TEAMS
+    assert keys == 8 * TEAMS
 
 
 async def test_each_shard_heals_its_own_empty_script_cache(

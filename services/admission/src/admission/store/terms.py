@@ -2,6 +2,7 @@
 
 import msgspec
 
+from admission.domain.charging import End, added_to, tokens_for
 from admission.domain.days import days_around
 from admission.domain.limits import (
     CountLimit,
@@ -14,7 +15,7 @@ from admission.domain.limits import (
 )
 from admission.domain.money import rough_debit_nano_usd
 from admission.domain.policy import cost_at, cost_us, interval_us, request_burst_us, token_burst_us
-from admission.domain.tokens import CountedTokens, Tokens, counted
+from admission.domain.tokens import counted
 from contracts.admission import LimitReason, Policy
 from contracts.usage import Price, Usage
 from redis_scripts import (
@@ -106,30 +107,30 @@ def charge(used: Used, caps: DebtCaps, now_us: int) -> tuple[Charge, tuple[Limit
     """Return what an attempt costs, and which further limits it is charged to or reads."""
     policy = used.policy
     tokens = counted(used.usage, policy.tpm_weights)
+    end = End(tokens, used.usage.total, used.shadowed)
     days = window(policy, now_us)
     further = {
         limit.reason: each
         for limit in further_limits(policy, used.subject)
-        if (each := _charge(limit, used, tokens, caps, days)) is not None
+        if (each := _charge(limit, used, end, (caps, days))) is not None
     }
-    own = 0 if LimitReason.TOKENS in used.shadowed else tokens.total
+    own = tokens_for(LimitReason.TOKENS, end)
     debit = rough_debit_nano_usd(used.usage, used.price.usd_per_million)
     made = Charge(cost_us(policy, own), debit, caps, tuple(further.values()), days)
     return made, tuple(further)
 
 
 def _charge(
-    limit: Limit, used: Used, tokens: CountedTokens, caps: DebtCaps, days: DayWindow
+    limit: Limit, used: Used, end: End, bounds: tuple[DebtCaps, DayWindow]
 ) -> FurtherCharge | None:
     """Return what one limit is charged; None: an attempt's end doesn't concern it."""
+    caps, days = bounds
     match limit:
         case DebtLimit(reason, per_minute, 0):
-            own = 0 if reason in used.shadowed else _tokens_of(reason, tokens)
-            cost = cost_at(per_minute, own)
+            cost = cost_at(per_minute, tokens_for(reason, end))
             return DebtCharge(_tat(reason, used.subject), cost, caps.token_us)
         case CountLimit(reason):
-            added = used.usage.total if reason is LimitReason.DAY_TOKENS else 0
-            return CountCharge(_counters(reason, days), added)
+            return CountCharge(_counters(reason, days), added_to(reason, end))
         case LeaseLimit():
             return None if used.lease is None else LeaseEnd(LEASES, used.lease)
     return None
@@ -141,12 +142,6 @@ def window(policy: Policy, now_us: int) -> DayWindow:
         return ANY_DAY
     days = days_around(now_us, policy.time_zone)
     return DayWindow(days.start_us, days.boundary_us, days.end_us)
-
-
-def _tokens_of(reason: LimitReason, tokens: CountedTokens) -> Tokens:
-    if reason is LimitReason.INPUT_TOKENS:
-        return tokens.input
-    return tokens.output if reason is LimitReason.OUTPUT_TOKENS else tokens.total
 
 
 def _tat(reason: LimitReason, subject: Subject) -> Place:

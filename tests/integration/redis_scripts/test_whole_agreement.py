@@ -1,0 +1,339 @@
+"""Scripts and model agree on all limits of random tiers, over random histories, on a real server.
+
+The server's clock can't be moved, so time passes by moving what is stored into the past. The model
+remembers each key's number by its name, and the leases; the server holds the rest.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Coroutine, Sequence
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from integration.redis_scripts.clients import connect
+from integration.redis_scripts.team import TIER, Team
+from integration.redis_scripts.terms import CAPS
+from redis.asyncio import Redis
+
+from admission.domain.charging import End, after
+from admission.domain.days import days_around
+from admission.domain.decision import Admitted, Moment, decide
+from admission.domain.limits import CountLimit, LeaseLimit, Limit, Subject, limits_of
+from admission.domain.tokens import counted
+from admission.store.terms import Asking, Terms, Used, charge
+from contracts.admission import LimitReason, Policy, Rates, TokenWeights
+from contracts.usage import Price, Usage, UsdPerMillion
+from quotagate.stack import Servers
+from redis_scripts import DayUsage, RedisScripts, Verdict
+from redis_scripts.further import where
+from redis_scripts.keys import day_counter, team_keys
+
+T = TypeVar("T")
+
+LEASE_US = 30_000_000
+TERMS = Terms(LEASE_US)
+FREE = Price(
+    price_id="free",
+    provider="p",
+    model="m",
+    usd_per_million=UsdPerMillion(**dict.fromkeys(UsdPerMillion.__struct_fields__, Decimal(0))),
+    effective_from_us=0,
+)
+
+# The fast ones admit the next call, the slow ones refuse it.
+per_minute = st.sampled_from([60_000_000, 600_000_000, 7, 60_000])
+rates = st.builds(Rates, rpm=st.none() | per_minute, tpm=st.none() | per_minute)
+weights = st.builds(
+    TokenWeights,
+    cache_read=st.sampled_from([Decimal(0), Decimal("0.1"), Decimal("0.333333")]),
+    output=st.sampled_from([Decimal(1), Decimal("4.5")]),
+)
+policies = st.builds(
+    Policy,
+    tier_id=st.just(TIER),
+    rpm=st.sampled_from([60_000_000, 60, 1]),
+    tpm=st.sampled_from([150_000_000, 60_000]),
+    request_burst=st.integers(0, 5),
+    token_burst=st.sampled_from([10**9, 1_000, 0]),
+    input_tpm=st.none() | per_minute,
+    output_tpm=st.none() | per_minute,
+    tpm_weights=st.none() | weights,
+    max_concurrency=st.none() | st.integers(1, 4),
+    daily_requests=st.none() | st.integers(1, 12),
+    daily_tokens=st.none() | st.sampled_from([1, 100, 5_000]),
+    time_zone=st.sampled_from(["UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati"]),
+    key_rates=st.none() | rates,
+    model_rates=st.just({}) | st.fixed_dictionaries({"model-a": rates}),
+    shadow=st.lists(st.sampled_from(LimitReason), unique=True, max_size=4).map(tuple),
+)
+subjects = st.builds(
+    Subject, st.sampled_from(["key-1", "key-2"]), st.sampled_from(["model-a", "model-b"])
+)
+usages = st.builds(
+    Usage,
+    input=st.sampled_from([0, 1, 50, 4_000]),
+    cache_read=st.sampled_from([0, 10]),
+    output=st.sampled_from([0, 3, 700]),
+)
+
+
+class Whole(RuleBasedStateMachine):
+    """One team's history; what the model remembers are `numbers` by key, and `leases` by name."""
+
+    url: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.client = connect(self.url)
+        self.operator: Redis = Redis.from_url(self.url)
+        self.scripts = RedisScripts(self.client)
+        self.team = Team(f"whole-{uuid.uuid4().hex}", self.operator)
+        self.policy = Policy(tier_id=TIER, rpm=60_000, tpm=60_000)
+        self.numbers: dict[str, int] = {}
+        self.leases: dict[str, int] = {}
+        self.names = 0
+        self.known = set(self.team.keys)
+        self.wait(self.team.put(balance_nano_usd=0))
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    @initialize(policy=policies)
+    def begin(self, policy: Policy) -> None:
+        self.policy = policy
+
+    @rule(policy=policies)
+    def change_tier(self, policy: Policy) -> None:
+        """A tier change keeps debts, leases and counts."""
+        self.policy = policy
+
+    @rule(age_us=st.sampled_from([1, 1_000_000, 29_000_000, 86_400_000_000]))
+    def let_time_pass(self, age_us: int) -> None:
+        for key in [key for key in self.numbers if key.endswith("_tat")]:
+            self.numbers[key] -= age_us
+            self.wait(self._put(key, self.numbers[key]))
+        for name in self.leases:
+            self.leases[name] -= age_us
+        if self.leases:
+            self.wait(self._put_leases())
+
+    @rule(requests=st.integers(0, 5), tokens=st.sampled_from([0, 99, 100, 4_000]))
+    def fill_day(self, requests: int = 0, tokens: int = 0) -> None:
+        """A counter that is there stays."""
+        now_us = self.wait(self.team.now_us())
+        start_us, end_us = days_around(now_us, self.policy.time_zone).day_of(now_us)
+        self.wait(
+            self.scripts.fill_day(self.team.team_id, DayUsage(start_us, end_us, requests, tokens))
+        )
+        for what, number in (("requests", requests), ("tokens", tokens)):
+            key = day_counter(start_us, end_us, what).of(self.team.team_id)
+            self.known.add(key)
+            self.numbers.setdefault(key, number)
+
+    @rule()
+    def lose_the_counters(self) -> None:
+        for key in [key for key in self.numbers if ":day:" in key]:
+            del self.numbers[key]
+            self.wait(self._delete(key))
+
+    @rule(subject=subjects, estimate=st.sampled_from([0, 1, 60, 6_000]), times=st.integers(1, 5))
+    def ask(self, subject: Subject, estimate: int, times: int) -> None:
+        for _ in range(times):
+            if self._ask(subject, estimate) is Verdict.COUNT_MISSING:
+                self.fill_day()
+
+    def _ask(self, subject: Subject, estimate: int) -> Verdict:
+        self.names += 1
+        asking = Asking(self.team.team_id, subject, f"call-{self.names}:1", estimate)
+        near_us = self.wait(self.team.now_us())
+        terms = TERMS.judged(self.policy, asking, CAPS, near_us)
+        self.known.update(place.of(self.team.team_id) for t in terms.further for place in where(t))
+        before = self.wait(self._dump())
+        reply = self.wait(self.scripts.preflight(self.team.team_id, terms))
+
+        limits = limits_of(self.policy, subject)
+        keys = self._keys(limits, terms.further, reply.now_us)
+        values = self._values(limits, keys, reply.now_us)
+        day_end_us = days_around(reply.now_us, self.policy.time_zone).day_of(reply.now_us)[1]
+        told = (reply.request_tat_us, reply.token_tat_us, *(r.value for r in reply.further))
+        if any(
+            value is None and isinstance(limit, CountLimit)
+            for limit, value in zip(limits, values, strict=True)
+        ):
+            assert reply.verdict is Verdict.COUNT_MISSING
+            assert told == values
+            assert self.wait(self._dump()) == before
+            return reply.verdict
+        decision = decide(limits, values, Moment(reply.now_us, day_end_us, estimate))
+        reasons = [limits[position].reason for position in reply.refusing]
+        assert [r for r in reasons if r in self.policy.shadow] == list(decision.shadowed)
+        if isinstance(decision, Admitted):
+            assert reply.verdict is Verdict.ADMITTED
+            assert told == decision.values
+            self._remember(limits, keys, decision.values)
+            if self.policy.max_concurrency is not None:
+                self._forget_expired(reply.now_us)
+                self.leases[asking.lease] = reply.now_us + LEASE_US
+        else:
+            assert reply.verdict is Verdict.LIMITED
+            assert told == values
+            # A tier without further limits and shadow mode isn't told which: two are soon asked.
+            assert not reply.refusing or decision.by.limit.reason in reasons
+            assert self.wait(self._dump()) == before
+        return reply.verdict
+
+    @rule(
+        subject=subjects,
+        usage=usages,
+        shadowed=st.lists(st.sampled_from(LimitReason), unique=True, max_size=2).map(tuple),
+        ends=st.booleans(),
+    )
+    def charge(
+        self, subject: Subject, usage: Usage, shadowed: tuple[LimitReason, ...], *, ends: bool
+    ) -> None:
+        lease = next(iter(self.leases), "nobody's:1") if ends else None
+        used = Used(subject, self.policy, usage, FREE, shadowed, lease)
+        near_us = self.wait(self.team.now_us())
+        made, reasons = charge(used, CAPS, near_us)
+        self.known.update(place.of(self.team.team_id) for c in made.further for place in where(c))
+        reply = self.wait(self.scripts.postflight(self.team.team_id, made))
+
+        limits = [
+            limit
+            for limit in limits_of(self.policy, subject)
+            if limit.reason in {LimitReason.REQUESTS, LimitReason.TOKENS, *reasons}
+        ]
+        keys = self._keys(limits, made.further, reply.now_us)
+        values = self._values(limits, keys, reply.now_us)
+        ended_us = None
+        if LimitReason.CONCURRENCY in reasons and lease is not None:
+            ended_us = self.leases.pop(lease, None)
+        end = End(
+            counted(usage, self.policy.tpm_weights),
+            usage.total,
+            shadowed,
+            ended_us is not None and ended_us > reply.now_us,
+        )
+        expected = after(limits, values, end, reply.now_us)
+        assert (
+            reply.request_tat_us,
+            reply.token_tat_us,
+            *(r.value for r in reply.further),
+        ) == expected
+        self._remember(limits, keys, expected)
+
+    @rule()
+    def renew(self) -> None:
+        for name in list(self.leases)[:1]:
+            before_us = self.wait(self.team.now_us())
+            held = self.wait(self.scripts.renew_lease(self.team.team_id, name, LEASE_US))
+            assert held == (self.leases[name] > before_us) or self.leases[name] <= before_us + 10**6
+            self.leases[name] = int(self.wait(self._score(name)))
+
+    @rule()
+    def release(self) -> None:
+        for name in list(self.leases)[:1]:
+            assert self.wait(self.scripts.release_lease(self.team.team_id, name))
+            del self.leases[name]
+
+    @invariant()
+    def the_server_holds_what_the_model_says(self) -> None:
+        numbers, leases = self.wait(self._stored())
+        assert numbers == self.numbers
+        assert leases == self.leases
+
+    def _keys(self, limits: Sequence[Limit], further: Sequence[Any], now_us: int) -> list[str]:
+        """Return each limit's key; of a day's two the one that the server's clock is in."""
+        names = team_keys(self.team.team_id)
+        found = [names.request_tat, names.token_tat]
+        for term in further:
+            places = [place.of(self.team.team_id) for place in where(term)]
+            _, _, day = places[-1].partition(":day:")
+            second_begins_s = int(day.partition("-")[0]) if day else 0
+            found.append(places[-1] if now_us >= second_begins_s * 10**6 else places[0])
+        assert len(found) == len(limits)
+        return found
+
+    def _values(
+        self, limits: Sequence[Limit], keys: list[str], now_us: int
+    ) -> tuple[int | None, ...]:
+        live = sum(expires_us > now_us for expires_us in self.leases.values())
+        return tuple(
+            live if isinstance(limit, LeaseLimit) else self.numbers.get(key)
+            for limit, key in zip(limits, keys, strict=True)
+        )
+
+    def _remember(
+        self, limits: Sequence[Limit], keys: list[str], values: Sequence[int | None]
+    ) -> None:
+        for limit, key, value in zip(limits, keys, values, strict=True):
+            if value is not None and not isinstance(limit, LeaseLimit):
+                self.numbers[key] = value
+
+    def _forget_expired(self, now_us: int) -> None:
+        self.leases = {name: at for name, at in self.leases.items() if at > now_us}
+
+    async def _put(self, key: str, number: int) -> None:
+        await self.operator.set(key, number, keepttl=True)
+
+    async def _put_leases(self) -> None:
+        await self.operator.zadd(team_keys(self.team.team_id).leases, self.leases)
+
+    async def _delete(self, key: str) -> None:
+        await self.operator.delete(key)
+
+    async def _score(self, name: str) -> float:
+        score = await self.operator.zscore(team_keys(self.team.team_id).leases, name)
+        assert score is not None
+        return score
+
+    async def _dump(self) -> list[object]:
+        """Return every key of the team, byte by byte, with the millisecond it expires at."""
+        async with self.operator.pipeline(transaction=False) as pipeline:
+            for key in sorted(self.known):
+                pipeline.dump(key)
+                pipeline.pexpiretime(key)
+            return list(await pipeline.execute())
+
+    async def _stored(self) -> tuple[dict[str, int], dict[str, int]]:
+        names = sorted(name for name in self.known if name.endswith("_tat") or ":day:" in name)
+        async with self.operator.pipeline(transaction=False) as pipeline:
+            pipeline.mget(names)
+            pipeline.zrange(team_keys(self.team.team_id).leases, 0, -1, withscores=True)
+            numbers, leases = await pipeline.execute()
+        return (
+            {name: int(n) for name, n in zip(names, numbers, strict=True) if n is not None},
+            {member.decode(): int(score) for member, score in leases},
+        )
+
+    def teardown(self) -> None:
+        self.wait(self.scripts.drain())
+        self.wait(self.client.aclose())
+        self.wait(self.operator.aclose())
+        self.loop.close()
+
+
+def test_scripts_and_model_agree_on_every_limit(servers: Servers) -> None:
+    machine = type("WholeHere", (Whole,), {"url": servers.redis_url})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=80,
+            stateful_step_count=30,
+            deadline=None,
+            derandomize=True,
+            # The clock goes on, so a shorter history seldom fails in the same way.
+            phases=(Phase.generate,),
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
