@@ -4,14 +4,20 @@ from integration.bus import TIMEOUT_S, Bus
 from integration.desk import PROVIDER
 
 from contracts.admission import (
+    LEASE_RELEASE,
+    LEASE_RENEW,
     POSTFLIGHT,
     PREFLIGHT,
     Deployment,
+    Lease,
+    LeaseReply,
+    LeaseRequest,
     PostflightReply,
     PostflightRequest,
     PreflightReply,
     PreflightRequest,
 )
+from contracts.contract import RequestReply
 from contracts.usage import Usage
 from kit.clock import SystemClock
 from kit.ids import new_id
@@ -27,7 +33,12 @@ class Edge:
         self.model = model
 
     async def preflight(
-        self, team_id: str, *models: str, deadline_s: float = TIMEOUT_S, further: bool = False
+        self,
+        team_id: str,
+        *models: str,
+        deadline_s: float = TIMEOUT_S,
+        estimate: int = 0,
+        further: bool = False,
     ) -> PreflightReply:
         """Ask whether a team may call; `models` are the deployments', by default the one."""
         request = PreflightRequest(
@@ -39,6 +50,7 @@ class Edge:
                 Deployment(provider=PROVIDER, model=model) for model in models or (self.model,)
             ),
             deadline_us=_from_now_us(deadline_s),
+            estimated_input_tokens=estimate,
             further=further,
         )
         reply: PreflightReply = await self._bus.ask(PREFLIGHT, request)
@@ -58,9 +70,30 @@ class Edge:
             policy=admitted.policy,
             price=admitted.prices[0],
             deadline_us=_from_now_us(deadline_s),
+            key_id="key",
+            model=self.model,
+            shadowed=admitted.shadowed,
+            lease=None if admitted.lease is None else admitted.lease.name,
         )
         reply: PostflightReply = await self._bus.ask(POSTFLIGHT, request)
         return reply
+
+    async def renew(self, team_id: str, lease: Lease) -> bool:
+        """Hold a lease on; return whether it was held."""
+        return await self._on_lease(LEASE_RENEW, team_id, lease)
+
+    async def release(self, team_id: str, lease: Lease) -> bool:
+        """Give a lease back; return whether it was held."""
+        return await self._on_lease(LEASE_RELEASE, team_id, lease)
+
+    async def _on_lease(
+        self, contract: RequestReply[LeaseRequest, LeaseReply], team_id: str, lease: Lease
+    ) -> bool:
+        request = LeaseRequest(
+            team_id=team_id, lease=lease.name, deadline_us=_from_now_us(TIMEOUT_S)
+        )
+        reply: LeaseReply = await self._bus.ask(contract, request)
+        return reply.held
 
 
 def _from_now_us(seconds: float) -> int:
