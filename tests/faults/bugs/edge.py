@@ -97,8 +97,8 @@ EDGE_BUGS = (
         edits=(
             Edit(
                 f"{_EDGE}/store/inheritance.py",
-                "    for unknown in left_open(orphan.journal):\n",
-                "    for unknown in left_open(orphan.journal)[:0]:\n",
+                "for unknown in left_open(orphan.journal)}",
+                "for unknown in left_open(orphan.journal)[:0]}",
             ),
         ),
         faults=(Fault(Kind.KILL, "edge-proxy"), Fault(Kind.KILL, "edge-proxy-2")),

@@ -48,6 +48,7 @@ CRASH_POINTS = (
     "edge.recorded",
     "edge.spooled",
     "edge.republished",
+    "edge.inheriting",
     "edge.inherited",
     "admission.asked",
     "admission.decided",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from integration.edge_proxy.world import Team, World, eventually
 from integration.edge_proxy.world import world as new_world
@@ -23,13 +24,21 @@ async def world(
 ) -> AsyncIterator[World]:
     """An edge that doesn't wait long, on servers that may be frozen; each test mends them."""
     folder = tmp_path_factory.mktemp("edge")
+    (folder / "armed").mkdir()
     settings = {
+        "QUOTAGATE_CRASH_AT": str(folder / "armed"),
         "QUOTAGATE_HAND_OFF_S": "1",
         "QUOTAGATE_ACK_TIMEOUT_S": "0.3",
         "QUOTAGATE_POSTFLIGHT_TIMEOUT_MS": "300",
     }
     async with new_world(module_servers.servers, folder, settings=settings) as own:
         yield own
+
+
+@pytest.fixture
+def armed(world: World) -> Path:
+    """The folder in which a crash point is armed by a file of its name."""
+    return world.edge.data_dir.with_name("armed")
 
 
 @contextlib.asynccontextmanager
@@ -62,6 +71,10 @@ async def accepts_again(world: World) -> None:
 
 def spooled(world: World) -> list[Path]:
     return list(world.edge.data_dir.glob("*/spool/*.json"))
+
+
+def nothing_is_left_in(folder: Path) -> bool:
+    return not list(folder.iterdir())
 
 
 def is_unavailable(status: int, body: dict[str, Any]) -> None:
@@ -135,6 +148,64 @@ async def test_a_killed_edge_with_a_spool(world: World) -> None:
     assert (record.outcome, record.usage is None) == (Outcome.SUCCEEDED, False)
     await accepts_again(world)
     assert spooled(world) == []
+
+
+async def test_a_killed_edge_whose_journal_knows_less_than_its_spool(
+    world: World, armed: Path
+) -> None:
+    """Killed before the journal was told of the spooled record, and once more while inheriting."""
+    team = world.team()
+    async with full_stream(world):
+        (armed / "edge.spooled").touch()
+        with pytest.raises(httpx.TransportError):
+            await world.ask(team)
+        await world.edge.ended()
+        assert len(spooled(world)) == 1
+        (armed / "edge.inherited").touch()
+        with contextlib.suppress(AssertionError, httpx.TransportError):
+            await world.edge.start_ready()
+        await world.edge.ended()
+        assert nothing_is_left_in(armed)
+    await world.edge.start_ready()
+    record = await world.records.one(team.team_id)
+    assert (record.outcome, record.usage is None) == (Outcome.SUCCEEDED, False)
+    await accepts_again(world)
+    assert spooled(world) == []
+    assert len(await world.records.of(team.team_id)) == 1
+
+
+async def test_a_record_that_cannot_be_spooled_is_still_in_the_journal(world: World) -> None:
+    team = world.team()
+    async with full_stream(world):
+        (spool,) = world.edge.data_dir.glob("*/spool")
+        spool.rename(spool.with_name("gone"))
+        answer = await world.ask(team)
+        is_unavailable(answer.status_code, answer.json())
+        assert "hand_off" in await world.edge.problems()
+        world.edge.kill()
+        await world.edge.ended()
+    await world.edge.start_ready()
+    # Its usage died with the process: the spend is unknown, and not invisible.
+    record = await world.records.one(team.team_id)
+    assert (record.outcome, record.usage) == (Outcome.UNKNOWN, None)
+    await accepts_again(world)
+
+
+async def test_a_record_that_could_not_be_spooled_for_a_while(world: World) -> None:
+    team = world.team()
+    async with full_stream(world):
+        (spool,) = world.edge.data_dir.glob("*/spool")
+        spool.rename(spool.with_name("gone"))
+        assert (await world.ask(team)).status_code == 503
+    record = await world.records.one(team.team_id)
+    assert record.outcome is Outcome.SUCCEEDED
+    await accepts_again(world)
+    world.edge.kill()
+    await world.edge.ended()
+    await world.edge.start_ready()
+    await accepts_again(world)
+    # The journal was told when the stream had it: nobody publishes it as unknown.
+    assert await world.records.of(team.team_id) == [record]
 
 
 async def killed_during(world: World, team: Team, **more: Any) -> None:

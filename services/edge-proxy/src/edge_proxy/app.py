@@ -173,6 +173,7 @@ async def _open_hand_off(
     hand_off = HandOff(
         client,
         spool,
+        journal,
         Patience(hand_off_s=settings.hand_off_s, ack_timeout_s=settings.ack_timeout_s),
     )
     adopt = partial(_adopt, settings, spool)

@@ -120,6 +120,6 @@ def test_taking_over(tmp_path: Path) -> None:
     keep(ours, "b")
     keep(theirs, "a")
     keep(theirs, "b")
-    ours.take_over(tmp_path / "theirs")
+    ours.take_over(Spool(tmp_path / "theirs"))
     assert sorted(drain(ours)) == ["a:1", "b:1"]
     assert list((tmp_path / "theirs").iterdir()) == []

@@ -14,6 +14,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from contracts.contract import encode
 from contracts.inference import INFERENCE_RECORDED, InferenceRecord
 from edge_proxy.errors import DataDirectoryError
+from edge_proxy.store.journal import Journal
 from edge_proxy.store.spool import Spool
 from kit import log
 from kit.bus.errors import BusError
@@ -56,10 +57,11 @@ class Patience:
 class HandOff:
     """Hands records over, one call a record."""
 
-    def __init__(self, client: Client, spool: Spool, patience: Patience) -> None:
+    def __init__(self, client: Client, spool: Spool, journal: Journal, patience: Patience) -> None:
         self._client = client
         self._publisher = Publisher(client)
         self._spool = spool
+        self._journal = journal
         self._patience = patience
         self._struggling = 0
         self._unkept: list[InferenceRecord] = []
@@ -79,19 +81,27 @@ class HandOff:
         return self._struggling + self._spool.depth + len(self._unkept)
 
     async def deliver(self, record: InferenceRecord) -> bool:
-        """Return True once the stream has acknowledged the record, False once it is spooled."""
+        """Return True once the stream has acknowledged the record, False once it is spooled.
+
+        Either way its attempt's entry in the journal is closed then. If it can't be spooled either,
+        the entry stays open as long as the record is only in memory.
+        """
         started_s = time.monotonic()
         try:
             delivered = await self._offer(record, started_s + self._patience.hand_off_s)
         except asyncio.CancelledError:
-            self._keep(record)
+            if self._keep(record):
+                self._close(record)
             raise
         if delivered:
             crash_at("edge.published")
             _SECONDS.observe(time.monotonic() - started_s)
+            self._close(record)
             return True
-        await asyncio.to_thread(self._keep, record)
+        kept = await asyncio.to_thread(self._keep, record)
         crash_at("edge.spooled")
+        if kept:
+            self._close(record)
         return False
 
     def stop(self) -> None:
@@ -141,7 +151,8 @@ class HandOff:
             min(self._patience.ack_timeout_s, left_s),
         )
 
-    def _keep(self, record: InferenceRecord) -> None:
+    def _keep(self, record: InferenceRecord) -> bool:
+        """Spool a record; return False where it is only in memory."""
         try:
             self._spool.keep(record.message_id, encode(record))
         except DataDirectoryError as error:
@@ -149,8 +160,16 @@ class HandOff:
             # process die, the journal still knows of the attempt.
             _logger.exception("record not spooled", message_id=record.message_id, error=str(error))
             self._unkept.append(record)
-        else:
-            _SPOOLED.inc()
+            return False
+        _SPOOLED.inc()
+        return True
+
+    def _close(self, record: InferenceRecord) -> None:
+        """Note that an attempt's record is safe."""
+        try:
+            self._journal.end(record.message_id)
+        except DataDirectoryError:
+            _logger.exception("journal not written", message_id=record.message_id)
 
     async def _republish_oldest(self) -> bool:
         """Publish one record that waits; return whether it worked and there may be more."""
@@ -168,6 +187,7 @@ class HandOff:
         crash_at("edge.republished")
         if name is None:
             self._unkept.remove(record)
+            self._close(record)
         else:
             self._spool.remove(name)
         _REPUBLISHED.inc()

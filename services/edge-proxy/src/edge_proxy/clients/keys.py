@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from nats.aio.client import Client
@@ -66,7 +67,9 @@ class KeyDirectory:
         self._unknown: OrderedDict[str, int] = OrderedDict()
         # A revoked key stays dead as long as an answer given before could still be on its way.
         self._revoked: OrderedDict[str, int] = OrderedDict()
-        self._flights: SingleFlight[str, KeyFacts | None] = SingleFlight()
+        self._flights: SingleFlight[tuple[str, int], KeyFacts | None] = SingleFlight()
+        # Answers to questions of before the last time that everything was forgotten are not kept.
+        self._era = 0
 
     async def find(self, key_id: str) -> KeyFacts | None:
         """Return the facts of a key; None: there is none, or it is revoked or expired.
@@ -110,6 +113,7 @@ class KeyDirectory:
         """Ask anew about every key: revocations may have been missed."""
         self._memory.clear()
         self._unknown.clear()
+        self._era += 1
 
     async def _find(self, key_id: str) -> KeyFacts | None:
         known = self._memory.get(key_id)
@@ -120,21 +124,29 @@ class KeyDirectory:
         if missed_at_us is not None and self._age_s(missed_at_us) <= _UNKNOWN_FRESH_S:
             _FROM_MEMORY.inc()
             return None
+        era = self._era
         try:
-            facts = await self._flights.run(key_id, lambda: self._ask(key_id))
+            facts = await self._flights.run((key_id, era), partial(self._ask, key_id, era))
         except BusError as error:
-            if known is not None and self._age_s(known.found_at_us) <= self._times.stale_s:
+            if (
+                era == self._era
+                and known is not None
+                and self._age_s(known.found_at_us) <= self._times.stale_s
+            ):
                 _FROM_STALE_MEMORY.inc()
                 return known.facts
             _FAILED.inc()
             _logger.warning("key lookup failed", error=type(error).__name__, key_id=key_id)
             raise KeyLookupError from error
         _FROM_TIER_CACHE.inc()
-        return facts
+        # A revocation may have been missed since the question left.
+        return facts if era == self._era else await self._find(key_id)
 
-    async def _ask(self, key_id: str) -> KeyFacts | None:
+    async def _ask(self, key_id: str, era: int) -> KeyFacts | None:
         timeout_s = self._times.lookup_timeout_ms / _MS_PER_S
         reply = await self._requester.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id), timeout_s)
+        if era != self._era:
+            return None
         now_us = self._clock.monotonic_us()
         if reply.key is None:
             self._memory.pop(key_id, None)

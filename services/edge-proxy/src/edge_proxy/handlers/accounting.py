@@ -1,4 +1,4 @@
-"""What an attempt's end takes: charge the limits, hand the record over, close the journal's entry.
+"""What an attempt's end takes: charge the limits, hand the record over.
 
 In this order: a record is never settled before its rough debit was applied.
 """
@@ -13,7 +13,6 @@ from edge_proxy.clients.admission import AdmissionClient
 from edge_proxy.clients.hand_off import HandOff
 from edge_proxy.clients.leases import Leases
 from edge_proxy.domain.inference import Attempt, Inference
-from edge_proxy.errors import DataDirectoryError
 from edge_proxy.store.journal import Journal
 from kit import log
 from kit.clock import Clock
@@ -44,9 +43,6 @@ _USAGE = Counter(
     "Successful attempts by adapter and what their usage was worth: found, missing, unreadable,"
     " absurd.",
     ["adapter", "verdict"],
-)
-_JOURNAL_FAILURES = Counter(
-    "quotagate_journal_failures_total", "Entries of the dispatch journal that weren't written."
 )
 
 
@@ -80,11 +76,7 @@ class Accounting:
             DataDirectoryError: it couldn't be noted, so it must not be dispatched.
 
         """
-        try:
-            self._journal.begin(attempt.record(Outcome.UNKNOWN, finished_at_us=None))
-        except DataDirectoryError:
-            _JOURNAL_FAILURES.inc()
-            raise
+        self._journal.begin(attempt.record(Outcome.UNKNOWN, finished_at_us=None))
 
     def hold(self, inference: Inference, lease: Lease | None) -> None:
         """Renew an inference's lease, if it has one, until its last attempt has ended."""
@@ -111,11 +103,6 @@ class Accounting:
         crash_at("edge.charged")
         record = attempt.record(outcome, finished_at_us)
         durable = await self._hand_off.deliver(record)
-        try:
-            self._journal.end(record.message_id)
-        except DataDirectoryError:
-            _JOURNAL_FAILURES.inc()
-            _logger.exception("journal not written", message_id=record.message_id)
         crash_at("edge.recorded")
         return Accounted(durable=durable, limits=limits, record=record)
 

@@ -11,14 +11,19 @@ would have to settle; waiting for the disk here would cost every call about a mi
 """
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
+from prometheus_client import Counter
 
 from contracts.contract import decode, encode
 from contracts.inference import InferenceRecord
 from edge_proxy.errors import DataDirectoryError
 
+_FAILURES = Counter(
+    "quotagate_journal_failures_total", "Entries of the dispatch journal that weren't written."
+)
 _COMPACT_AT_BYTES = 4 * 1024**2
 
 
@@ -78,12 +83,12 @@ class Journal:
         try:
             written = os.write(self._descriptor, line)
         except OSError as error:
-            raise DataDirectoryError(f"journal: {error.strerror}") from error
+            raise _failure(error.strerror) from error
         self._size_bytes += written
         self._torn = written < len(line)
         if self._torn:
             # The reader skips what isn't whole; the next line begins on its own.
-            raise DataDirectoryError("journal: the disk is full")
+            raise _failure("the disk is full")
 
     def _compact(self) -> None:
         """Begin a new file with what is open; it takes the old one's place when it is whole."""
@@ -94,11 +99,26 @@ class Journal:
             os.write(descriptor, content)
             successor.replace(self._path)
         except OSError as error:
-            raise DataDirectoryError(f"journal: {error.strerror}") from error
+            raise _failure(error.strerror) from error
         os.close(self._descriptor)
         self._descriptor = descriptor
         self._size_bytes = len(content)
         self._torn = False
+
+
+def close_left_open(path: Path, message_ids: Collection[str]) -> None:
+    """Note in a dead process's journal that these records are safe; on the disk when it returns.
+
+    Raises:
+        OSError: it couldn't be written.
+
+    """
+    # Begins on a line of its own: the last one may have been cut off.
+    lines = b"".join(b"\n-" + message_id.encode() for message_id in message_ids)
+    with path.open("ab") as file:
+        file.write(lines + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def left_open(path: Path) -> list[InferenceRecord]:
@@ -128,4 +148,9 @@ def _create(path: Path) -> int:
     try:
         return os.open(path, flags, 0o600)
     except OSError as error:
-        raise DataDirectoryError(f"journal: {error.strerror}") from error
+        raise _failure(error.strerror) from error
+
+
+def _failure(reason: str | None) -> DataDirectoryError:
+    _FAILURES.inc()
+    return DataDirectoryError(f"journal: {reason}")

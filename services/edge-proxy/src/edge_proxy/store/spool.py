@@ -37,6 +37,11 @@ class Spool:
         """How many records wait."""
         return len(self._names)
 
+    @property
+    def files(self) -> list[Path]:
+        """The records' files, the oldest first."""
+        return [self._path / name for name in self._names]
+
     def __contains__(self, message_id: str) -> bool:
         return _file_name(message_id) in self._names
 
@@ -75,18 +80,17 @@ class Spool:
         (self._path / name).unlink(missing_ok=True)
         self._names.pop(name, None)
 
-    def take_over(self, other: Path) -> None:
+    def take_over(self, theirs: "Spool") -> None:
         """Move the records of another spool here.
 
         Raises:
             DataDirectoryError: they couldn't be moved.
 
         """
-        theirs = Spool(other)
         try:
-            for name in theirs._names:
-                (other / name).replace(self._path / name)
-                self._names[name] = None
+            for file in theirs.files:
+                file.replace(self._path / file.name)
+                self._names[file.name] = None
             sync_directory(self._path)
         except OSError as error:
             raise DataDirectoryError(f"spool: {error.strerror}") from error
