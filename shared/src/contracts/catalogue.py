@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts import admission, cache, control, dead, idempotency, inference
+from contracts import admission, cache, control, dead, idempotency, inference, responses
 from contracts.contract import Bucket, Event, RequestReply, Stream
 
 REQUESTS: tuple[RequestReply[Any, Any], ...] = (
@@ -35,4 +35,4 @@ STREAMS: tuple[Stream, ...] = (
     dead.DEAD_LETTERS,
 )
 
-BUCKETS: tuple[Bucket[Any], ...] = (idempotency.IDEMPOTENCY,)
+BUCKETS: tuple[Bucket[Any], ...] = (idempotency.IDEMPOTENCY, responses.STORED_RESPONSES)

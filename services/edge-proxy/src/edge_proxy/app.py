@@ -12,6 +12,7 @@ from starlette.routing import Route as HttpRoute
 
 from contracts.idempotency import IDEMPOTENCY
 from contracts.inference import INFERENCE_RECORDS
+from contracts.responses import STORED_RESPONSES
 from edge_proxy.clients.admission import AdmissionClient, AdmissionTimeOuts
 from edge_proxy.clients.hand_off import HandOff, Patience
 from edge_proxy.clients.keys import KeyDirectory, KeyTimes
@@ -19,7 +20,7 @@ from edge_proxy.clients.provider import ProviderClient
 from edge_proxy.domain.endpoints import ENDPOINTS
 from edge_proxy.domain.routes import Routes, Surroundings, parse
 from edge_proxy.errors import DataDirectoryError, RoutesError
-from edge_proxy.handlers import models
+from edge_proxy.handlers import models, stored_responses
 from edge_proxy.handlers.accounting import Accounting
 from edge_proxy.handlers.edge import Edge, Gate
 from edge_proxy.handlers.fallback import FALLBACKS
@@ -32,6 +33,7 @@ from edge_proxy.store.idempotency import IdempotencyStore
 from edge_proxy.store.inheritance import take_over_orphans
 from edge_proxy.store.journal import Journal
 from edge_proxy.store.spool import Spool
+from edge_proxy.store.stored_responses import StoredResponses
 from kit import log
 from kit.asgi import service_app
 from kit.background import running
@@ -90,6 +92,9 @@ def build(settings: Settings) -> Starlette:
                 HttpRoute(path, models.Models(gate), methods=["GET"])
                 for path in (models.PATH, models.ONE_PATH)
             ),
+            HttpRoute(
+                stored_responses.PATH, stored_responses.StoredResponse(gate), methods=["GET"]
+            ),
         ],
         partial(_open, settings, routes, health, gate),
         health,
@@ -115,7 +120,7 @@ async def _open(
     client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
     await check_synced(settings)
     await check_streams(client, (INFERENCE_RECORDS,))
-    await check_buckets(client, (IDEMPOTENCY,))
+    await check_buckets(client, (IDEMPOTENCY, STORED_RESPONSES))
     hand_off, journal = await _open_hand_off(settings, client, stack)
     requester = Requester(client)
     admission = AdmissionClient(
@@ -150,6 +155,7 @@ async def _open(
         accounting=Accounting(admission, hand_off, journal, _CLOCK),
         in_flight=InFlight(settings.max_in_flight),
         idempotency=idempotency,
+        stored_responses=StoredResponses(client, settings.stored_response_timeout_ms / _MS_PER_S),
     )
     _watch(health, client, edge)
     gate.edge = edge

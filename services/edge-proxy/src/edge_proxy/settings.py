@@ -67,6 +67,12 @@ class Settings(NatsSettings):
         1000, ge=1, description="Milliseconds the key-value store may take for one question."
     )
 
+    stored_response_timeout_ms: int = Field(
+        1000,
+        ge=1,
+        description="Milliseconds a stored response may take to be remembered or looked up.",
+    )
+
     max_in_flight: int = Field(
         1024, ge=1, description="Requests handled at once; more are refused with 503."
     )

@@ -160,12 +160,18 @@ class ProviderClient:
         self._transports = {name: _transport(provider) for name, provider in providers.items()}
 
     def exchange(
-        self, target: Target, path: str, headers: Sequence[tuple[str, str]], body: bytes
+        self,
+        target: Target,
+        path: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+        *,
+        method: str = "POST",
     ) -> Exchange:
         """Return an exchange with a target, not yet begun. `path` is below the base URL."""
         provider = target.provider
         credentials = provider.adapter.credentials(provider.api_key) if provider.api_key else ()
-        request = Request("POST", provider.base_url + path, Headers([*headers, *credentials]), body)
+        request = Request(method, provider.base_url + path, Headers([*headers, *credentials]), body)
         return Exchange(self._transports[provider.name], target, request)
 
     async def close(self) -> None:

@@ -93,16 +93,17 @@ NEVER_ADMISSIBLE = invalid_request(
 UNEXPECTED = Problem(500, "server_error", "internal_error", "The gateway failed.")
 
 
-def _unavailable(message: str) -> Problem:
+def unavailable(message: str) -> Problem:
+    """Return a 503 for what the gateway itself can't do at the moment."""
     return Problem(503, "server_error", "service_unavailable", message, headers=_RETRY_SOON)
 
 
-CHECK_UNAVAILABLE = _unavailable("Rate limit check is temporarily unavailable.")
-KEYS_UNAVAILABLE = _unavailable("API key check is temporarily unavailable.")
-HAND_OFF_UNAVAILABLE = _unavailable("Usage can't be recorded at the moment; nothing was sent.")
-NOT_RECORDED = _unavailable("The provider answered, but its usage couldn't be recorded yet.")
-TOO_BUSY = _unavailable("Too many requests are in flight.")
-STARTING = _unavailable("The gateway is starting or stopping.")
+CHECK_UNAVAILABLE = unavailable("Rate limit check is temporarily unavailable.")
+KEYS_UNAVAILABLE = unavailable("API key check is temporarily unavailable.")
+HAND_OFF_UNAVAILABLE = unavailable("Usage can't be recorded at the moment; nothing was sent.")
+NOT_RECORDED = unavailable("The provider answered, but its usage couldn't be recorded yet.")
+TOO_BUSY = unavailable("Too many requests are in flight.")
+STARTING = unavailable("The gateway is starting or stopping.")
 
 
 def model_not_found(model: str) -> Problem:

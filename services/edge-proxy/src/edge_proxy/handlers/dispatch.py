@@ -125,7 +125,7 @@ class Dispatch:
         try:
             await exchange.open()
         except EdgeError as error:
-            return _problem_of(error)
+            return problem_of(error)
         attempt.first_byte_at_us = self._edge.clock.now_us()
         attempt.status_code = exchange.status
         attempt.provider_request_id = headers.provider_request_id(exchange.headers)
@@ -162,7 +162,7 @@ class Dispatch:
         try:
             body = await exchange.whole(self._edge.settings.max_answer_bytes)
         except EdgeError as error:
-            problem = _problem_of(error)
+            problem = problem_of(error)
             return await self._failed(attempt, problem, cause_of(problem, None))
         answer = api.read_answer(body)
         if answer is None:
@@ -182,7 +182,9 @@ class Dispatch:
         self, attempt: Attempt, outcome: Outcome, *, may_be_followed: bool = False
     ) -> Accounted:
         attempt.client_gone = self._client.gone
-        return await self._edge.accounting.end(attempt, outcome, may_be_followed=may_be_followed)
+        ended = await self._edge.accounting.end(attempt, outcome, may_be_followed=may_be_followed)
+        await self._edge.stored_responses.remember(attempt)
+        return ended
 
     def _stream_headers(self, attempt: Attempt, exchange: Exchange) -> Mapping[str, str]:
         """Return a stream's headers, which leave before anything is known but preflight's state."""
@@ -203,7 +205,8 @@ class Dispatch:
         return {**rate_limit_headers(limits), **of_the_api}
 
 
-def _problem_of(error: EdgeError) -> Problem:
+def problem_of(error: EdgeError) -> Problem:
+    """Return what a client is told of a provider that gave no answer."""
     if isinstance(error, UnreachableError):
         return upstream.UNREACHABLE
     if isinstance(error, ProviderTimeoutError):

@@ -11,6 +11,7 @@ from edge_proxy.handlers.accounting import Accounting
 from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.settings import Settings
 from edge_proxy.store.idempotency import IdempotencyStore
+from edge_proxy.store.stored_responses import StoredResponses
 from kit.clock import Clock
 
 
@@ -28,6 +29,7 @@ class Edge:
     accounting: Accounting
     in_flight: InFlight
     idempotency: IdempotencyStore
+    stored_responses: StoredResponses
 
 
 @dataclass(slots=True)

@@ -54,6 +54,7 @@ class StreamRelay:
         self._attempt.client_gone = self._client.gone
         outcome = self._outcome(problem)
         accounted = await self._edge.accounting.end(self._attempt, outcome)
+        await self._edge.stored_responses.remember(self._attempt)
         await self._client.write(self._last_words(tail, problem, accounted), last=True)
         if self._scanner.ended:
             await self._exchange.skip_tail()

@@ -40,6 +40,8 @@ class Api:
     """Reads a `usage` member, JSON of any kind but null."""
     new_reader: Callable[[Outgoing], StreamReader]
     """Returns a reader for the stream that answers this body."""
+    stored_id: Callable[[Mapping[str, msgspec.Raw]], str | None] = lambda _members: None
+    """Returns the id by which the provider gives a whole answer out again, if it does."""
 
     def read_answer(self, body: bytes) -> Answer | None:
         """Read a whole answer; None: not a JSON object."""
@@ -51,6 +53,7 @@ class Api:
         return Answer(
             usage=NO_USAGE if usage == _NULL else self.read_usage(usage),
             model_served=model_served(members),
+            stored_id=self.stored_id(members),
         )
 
     def scanner(self, outgoing: Outgoing, max_event_bytes: int) -> StreamScanner:

@@ -27,6 +27,8 @@ class Answer:
 
     usage: UsageReading
     model_served: str | None
+    stored_id: str | None = None
+    """By which the provider gives the answer out again; None: it doesn't."""
 
 
 NO_ANSWER = Answer(usage=NO_USAGE, model_served=None)

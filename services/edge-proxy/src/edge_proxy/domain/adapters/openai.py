@@ -11,7 +11,7 @@ from edge_proxy.domain.adapters.openai_chunks import (
     asking_for_usage,
     without_options,
 )
-from edge_proxy.domain.adapters.openai_responses import ResponseReader
+from edge_proxy.domain.adapters.openai_responses import ResponseReader, stored_id
 from edge_proxy.domain.adapters.openai_usage import (
     read_completion,
     read_embeddings,
@@ -68,4 +68,5 @@ def _responses(traits: Traits) -> Api:
         outgoing=untouched,
         read_usage=read_usage,
         new_reader=partial(ResponseReader, read_usage),
+        stored_id=stored_id,
     )
