@@ -263,3 +263,15 @@ async def test_an_answer_its_record_and_its_charge(operator: Operator, call: Cal
     charge = sum((price[name] * count for name, count in call.usage.items()), Decimal(0)) / MILLION
     assert Decimal(record["charge"]["amount"]) == charge
     await operator.cached_balance_becomes(team.team_id, Decimal(10) - charge)
+
+
+async def test_a_response_fetched_again_is_one_record_and_one_charge(operator: Operator) -> None:
+    team = await operator.open_team()
+    async with team.openai() as client:
+        made = await client.responses.create(model="gpt-4o", input="Say")
+        again = await client.responses.retrieve(made.id)
+    assert (again.id, again.output_text) == (made.id, made.output_text)
+    (record,) = await operator.settled(team.team_id)
+    await operator.cached_balance_becomes(
+        team.team_id, Decimal(10) - Decimal(record["charge"]["amount"])
+    )
