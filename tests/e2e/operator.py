@@ -65,7 +65,7 @@ class Operator:
         assert response.is_success, response.text
         return response.json() if response.content else None
 
-    async def open_tier(self, *, rpm: int = 30_000, tpm: int = 10_000_000, **more: int) -> str:
+    async def open_tier(self, *, rpm: int = 30_000, tpm: int = 10_000_000, **more: Any) -> str:
         tier_id = f"tier-{new_id()}"
         await self.send("PUT", f"/tiers/{tier_id}", {"rpm": rpm, "tpm": tpm, **more})
         return tier_id
