@@ -119,7 +119,7 @@ class Record:
     price_id: str | None
     usage: Usage | None
     provider_request_id: str | None
-    finished_at_us: int | None = None
+    stream_sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,15 @@ from typing import Any
 import asyncpg
 from faults.evidence import Account, Cached, Charge, Entry, Record, Served
 from faults.world import World
-from nats.aio.client import Client
-from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
 from contracts.contract import decode
 from contracts.dead import DEAD_LETTERED, DEAD_LETTERS, DeadLetter
-from contracts.inference import INFERENCE_RECORDS
 from contracts.usage import Usage, UsdPerMillion
 
 _CLASSES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
 _RECORDS = (
     "SELECT record_id, inference_id, attempt_no, team_id, trace_id, outcome, state, price_id,"
-    " provider_request_id, input_tokens, cache_read_tokens, cache_write_5m_tokens,"
+    " provider_request_id, stream_sequence, input_tokens, cache_read_tokens, cache_write_5m_tokens,"
     " cache_write_1h_tokens, output_tokens, reasoning_tokens FROM inference_record"
 )
 _CHARGES = "SELECT inference_record_id, team_id, amount_usd, ledger_entry_id FROM usage_charge"
@@ -29,7 +26,6 @@ _ENTRIES = (
 )
 _ACCOUNTS = "SELECT team_id, balance_usd, version, tier_id FROM account JOIN team USING (team_id)"
 _PRICES = "SELECT * FROM price"
-_NEXT_TIMEOUT_S = 5
 
 
 class Books:
@@ -83,6 +79,7 @@ def _record(row: asyncpg.Record) -> Record:
         price_id=row["price_id"],
         usage=None if None in tokens.values() else Usage(**tokens),
         provider_request_id=row["provider_request_id"],
+        stream_sequence=row["stream_sequence"],
     )
 
 
@@ -139,36 +136,6 @@ def served(journal: Path) -> Sequence[Served]:
         )
         for entry in last.values()
     ]
-
-
-async def published(world: World) -> Mapping[str, int]:
-    """Return when the stream first stored each record, by message id, unix microseconds."""
-    found: dict[str, int] = {}
-    async with world.nats() as client:
-        async for headers, at_us in _walk(client, INFERENCE_RECORDS.subjects[0]):
-            message_id = headers.get(Header.MSG_ID.value)
-            if message_id is not None:
-                found.setdefault(message_id, at_us)
-    return found
-
-
-async def _walk(client: Client, subject: str) -> Any:
-    """Yield each message's headers and the time when it was stored, oldest first."""
-    jetstream = client.jetstream()
-    if not (await jetstream.stream_info(INFERENCE_RECORDS.name)).state.messages:
-        return
-    subscription = await jetstream.subscribe(
-        subject,
-        ordered_consumer=True,
-        config=ConsumerConfig(headers_only=True, deliver_policy=DeliverPolicy.ALL),
-    )
-    pending = 1
-    while pending:
-        message = await subscription.next_msg(timeout=_NEXT_TIMEOUT_S)
-        pending = message.metadata.num_pending
-        at_us = int(message.metadata.timestamp.timestamp() * 1_000_000)
-        yield message.headers or {}, at_us
-    await subscription.unsubscribe()
 
 
 async def dead_letters(world: World) -> Sequence[str]:

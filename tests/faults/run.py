@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 from faults import gather, rest
 from faults.evidence import Evidence, Posting
 from faults.load.admin import Admin
@@ -17,6 +18,7 @@ from faults.rules import check
 from faults.scene import Scene
 from faults.seeds import chance
 from faults.store_witness import StoreWitness
+from faults.stream_witness import StreamWitness
 from faults.strikes.fault import Fault, Kind
 from faults.strikes.striker import Striker, Tell
 from faults.world import World
@@ -50,7 +52,9 @@ async def run(scenario: Scenario, tell: Tell = _quiet) -> Report:
         tell("the world is up")
         report = await _Run(world, scenario, tell).carry_out()
         if report.violations:
-            tell(f"logs are kept in {world.keep_logs()}")
+            kept = world.keep_logs()
+            (kept / "evidence.json").write_bytes(msgspec.json.encode(report.evidence))
+            tell(f"logs and evidence are kept in {kept}")
         return report
     finally:
         await world.close()
@@ -62,16 +66,19 @@ class _Run:
         self._scenario = scenario
         self._tell = tell
         self._admin = Admin(world.stack)
-        self._witness = StoreWitness(world)
+        self._store = StoreWitness(world)
+        self._stream = StreamWitness(world)
 
     async def carry_out(self) -> Report:
         try:
             rng = chance(self._scenario.seed)
             teams, opened = await open_teams(self._admin, self._scenario.teams, rng)
-            await self._witness.start()
+            await self._store.start()
+            self._stream.start()
             return await self._storm(teams, opened, rng)
         finally:
-            await self._witness.stop()
+            await self._store.stop()
+            await self._stream.stop()
             await self._admin.close()
 
     async def _storm(
@@ -98,6 +105,7 @@ class _Run:
         team_ids = frozenset(team.team_id for team in teams)
         await rest.caches_come_to_agree(world, team_ids)
         self._tell("caches agree, or had their time")
+        await self._stream.catch_up()
         books = await gather.books(world, team_ids)
         negative = frozenset(each.team_id for each in books.accounts if each.balance_usd < 0)
         problems += await rest.refuses(clients, teams, negative)
@@ -115,9 +123,9 @@ class _Run:
             accounts=books.accounts,
             prices=books.prices,
             cached=await gather.cached(world, team_ids),
-            published_at_us=await gather.published(world),
-            debits=self._witness.debits,
-            versions=self._witness.versions,
+            published_at_us=self._stream.published_at_us,
+            debits=self._store.debits,
+            versions=self._store.versions,
             dead_letters=await gather.dead_letters(world),
             unrecovered=problems,
         )

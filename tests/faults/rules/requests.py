@@ -43,7 +43,8 @@ def successes_were_durable_when_told(index: Index) -> Iterator[Violation]:
             message_id = f"{record.inference_id}:{record.attempt_no}"
             published_at_us = index.evidence.published_at_us.get(message_id)
             if published_at_us is None:
-                yield Violation(Rule.TOLD_TOO_EARLY, _name(request), "the stream has no record")
+                told = f"the stream has no record; {record.stream_sequence} was it once"
+                yield Violation(Rule.TOLD_TOO_EARLY, _name(request), told)
             elif published_at_us > request.told_at_us:
                 early_us = published_at_us - request.told_at_us
                 yield Violation(
