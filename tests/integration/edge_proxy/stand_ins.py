@@ -8,9 +8,13 @@ from decimal import Decimal
 from integration.bus import nats_settings
 
 from contracts.admission import (
+    LEASE_RELEASE,
+    LEASE_RENEW,
     POSTFLIGHT,
     PREFLIGHT,
     Decision,
+    LeaseReply,
+    LeaseRequest,
     LimitState,
     Policy,
     PostflightReply,
@@ -82,6 +86,8 @@ class StandIns:
         self.lookups: list[str] = []
         self.preflights: list[PreflightRequest] = []
         self.postflights: list[PostflightRequest] = []
+        self.renewals: asyncio.Queue[LeaseRequest] = asyncio.Queue()
+        self.releases: asyncio.Queue[LeaseRequest] = asyncio.Queue()
         self.on_preflight: dict[str, Preflight] = {}
         """By team; others are allowed."""
         self.on_postflight: dict[str, Postflight] = {}
@@ -115,12 +121,24 @@ class StandIns:
         self.postflights.append(request)
         return await self.on_postflight.get(request.team_id, charge)(request)
 
+    async def renew(self, request: LeaseRequest) -> LeaseReply:
+        """Answer as admission."""
+        await self.renewals.put(request)
+        return LeaseReply(held=True)
+
+    async def release(self, request: LeaseRequest) -> LeaseReply:
+        """Answer as admission."""
+        await self.releases.put(request)
+        return LeaseReply(held=True)
+
     @contextlib.asynccontextmanager
     async def admission(self, servers: Servers) -> AsyncIterator[None]:
         """Serve as admission, with its rights."""
         async with _serving(servers, "admission") as server:
             await server.add(PREFLIGHT, self.preflight)
             await server.add(POSTFLIGHT, self.postflight)
+            await server.add(LEASE_RENEW, self.renew)
+            await server.add(LEASE_RELEASE, self.release)
             yield
 
     @contextlib.asynccontextmanager
