@@ -7,7 +7,8 @@ from integration.bus import Bus, bus_of
 from integration.desk import Desk
 from integration.services import environment
 from redis.asyncio import Redis
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from kit import postgres, redis
 from kit.settings import load
@@ -31,6 +32,15 @@ async def desk(servers: Servers) -> AsyncIterator[Desk]:
 @pytest.fixture(scope="session")
 async def engine(settings: Settings) -> AsyncIterator[AsyncEngine]:
     engine = postgres.connect(settings)
+    yield engine
+    await engine.dispose()
+
+
+@pytest.fixture(scope="session")
+async def settlement(servers: Servers) -> AsyncIterator[AsyncEngine]:
+    """The database as settlement may use it."""
+    url = make_url(servers.database_urls["quotagate_settlement"])
+    engine = create_async_engine(url.set(drivername="postgresql+asyncpg"))
     yield engine
     await engine.dispose()
 

@@ -5,21 +5,26 @@ from typing import Any
 
 import pytest
 from integration.desk import Desk
+from integration.tables.rows import add_record
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from contracts.cache import BalanceFillRequest, TierResolveRequest
+from contracts.cache import BalanceFillRequest, DayFillRequest, TierResolveRequest
 from contracts.errors import ErrorCode
 from kit import postgres
 from kit.bus.serving import ReplyError
-from redis_scripts import RedisScripts
-from redis_scripts.keys import TeamKeys, team_keys
+from redis_scripts import DayUsage, RedisScripts
+from redis_scripts.keys import TeamKeys, day_counter, team_keys
+from tables.prices import TOKEN_CLASSES
 from tier_cache.domain.facts import TeamBalance, TeamTier
 from tier_cache.handlers.fills import Fills
 from tier_cache.settings import Settings
+from tier_cache.store import rows
 from tier_cache.store.database import Database
 
 MINUTE_MS = 60_000
+_INSTANTS = ("started_at", "finished_at")
+_NO_TOKENS = tuple(f"{name}_tokens" for name in TOKEN_CLASSES)
 
 
 class WatchedDatabase(Database):
@@ -41,6 +46,11 @@ class WatchedDatabase(Database):
         balance = await super().balance(team_id)
         await self._hold(team_id)
         return balance
+
+    async def day(self, team_id: str, start_us: int, end_us: int) -> DayUsage | None:
+        used = await super().day(team_id, start_us, end_us)
+        await self._hold(team_id)
+        return used
 
     async def _hold(self, team_id: str) -> None:
         self.reads.append(team_id)
@@ -219,3 +229,67 @@ async def test_a_caller_who_leaves_does_not_stop_the_fill_of_others(
     database.pass_on.set()
     assert (await stayer).found
     assert database.reads == [team_id]
+
+
+TODAY_US, TOMORROW_US = 20_000 * 86_400_000_000, 20_001 * 86_400_000_000
+
+
+async def _at(settlement: AsyncEngine, team_id: str, **record: Any) -> None:
+    """Store a record that nothing here settles; instants are microseconds of today."""
+    instants = {
+        name: rows.instant(TODAY_US + record.pop(name)) for name in _INSTANTS if name in record
+    }
+    await add_record(settlement, team_id, state="UNBILLABLE", **record, **instants)
+
+
+async def test_eight_who_miss_a_day_cause_one_query_that_counts_its_records(
+    desk: Desk,
+    fills: Fills,
+    database: WatchedDatabase,
+    operator: Redis,
+    settlement: AsyncEngine,
+) -> None:
+    team_id = await desk.open_team()
+    last_us = TOMORROW_US - TODAY_US - 1
+    await _at(settlement, team_id, started_at=0, input_tokens=1, output_tokens=2)
+    await _at(settlement, team_id, started_at=last_us, input_tokens=20)
+    await _at(settlement, team_id, started_at=5, attempt_no=2, input_tokens=300)
+    # Began yesterday and ended today; began today and ended tomorrow; yesterday; tomorrow.
+    await _at(settlement, team_id, started_at=-1, finished_at=1, input_tokens=4_000)
+    await _at(settlement, team_id, started_at=9, finished_at=last_us + 1, input_tokens=50_000)
+    await _at(settlement, team_id, started_at=-1, input_tokens=600_000)
+    await _at(settlement, team_id, started_at=last_us + 1, input_tokens=7_000_000)
+    await _at(settlement, await desk.open_team(), started_at=1, input_tokens=80_000_000)
+    unknown = dict.fromkeys(_NO_TOKENS)
+    await _at(settlement, team_id, started_at=7, **unknown)
+    request = DayFillRequest(team_id=team_id, start_us=TODAY_US, end_us=TOMORROW_US)
+
+    replies = await asyncio.gather(*(fills.fill_day(request) for _ in range(8)))
+
+    assert all(reply.found for reply in replies)
+    assert database.reads == [team_id]
+    # That day is long over, so what was filled expires at once; the database is asked itself.
+    used = await database.day(team_id, TODAY_US, TOMORROW_US)
+    assert used == DayUsage(TODAY_US, TOMORROW_US, 4, 4_323)
+
+
+async def test_a_day_is_filled_once_and_expires_after_it(
+    desk: Desk, fills: Fills, operator: Redis
+) -> None:
+    team_id = await desk.open_team()
+    seconds, _ = await operator.time()
+    start_us = seconds // 86_400 * 86_400_000_000
+    end_us = start_us + 86_400_000_000
+    request = DayFillRequest(team_id=team_id, start_us=start_us, end_us=end_us)
+    for _ in range(2):
+        assert (await fills.fill_day(request)).found
+    names = [day_counter(start_us, end_us, what).of(team_id) for what in ("requests", "tokens")]
+    assert await operator.mget(names) == [b"0", b"0"]
+    life_ms = await operator.pexpiretime(names[0]) - end_us // 1_000
+    assert 60 * MINUTE_MS <= life_ms <= 63 * MINUTE_MS
+
+
+async def test_a_day_of_nobody_is_not_filled(fills: Fills, operator: Redis) -> None:
+    request = DayFillRequest(team_id="nobody", start_us=TODAY_US, end_us=TOMORROW_US)
+    assert not (await fills.fill_day(request)).found
+    assert [key async for key in operator.scan_iter("quota:{nobody}:*")] == []

@@ -1,9 +1,12 @@
 """The longest debts that usage can explain."""
 
+from decimal import Decimal
+
+import msgspec
 import pytest
 
 from admission.domain.debts import LongestDebts, longest_debts
-from contracts.admission import Policy
+from contracts.admission import Policy, Rates, TokenWeights
 
 _DAY_US = 24 * 3_600_000_000
 _TOKENS = 100_000_000
@@ -30,6 +33,21 @@ def _policy(*, rpm: int = 60, tpm: int = 60_000, request_burst: int = 0) -> Poli
             [_policy(rpm=1, request_burst=9_999, tpm=10**9)],
             LongestDebts(10_000 * 60_000_000, _DAY_US),
             id="a full burst and one request",
+        ),
+        pytest.param(
+            [msgspec.structs.replace(_policy(), input_tpm=600)],
+            LongestDebts(_DAY_US, _TOKENS * 100_000),
+            id="a slower limit of input tokens",
+        ),
+        pytest.param(
+            [msgspec.structs.replace(_policy(), model_rates={"m": Rates(tpm=600)})],
+            LongestDebts(_DAY_US, _TOKENS * 100_000),
+            id="a slower model",
+        ),
+        pytest.param(
+            [msgspec.structs.replace(_policy(), tpm_weights=TokenWeights(output=Decimal("2.5")))],
+            LongestDebts(_DAY_US, _TOKENS * 2_500),
+            id="the heaviest tokens",
         ),
         pytest.param(
             [_policy(rpm=1, request_burst=10**12, tpm=1)],
