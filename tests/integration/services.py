@@ -126,6 +126,13 @@ class ServiceProcess:
                 return float(value)
         return 0.0
 
+    def peak_bytes(self) -> int:
+        """Return the most memory that it has held so far, as the kernel counts it."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
+
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
         assert self._process is not None

@@ -1,6 +1,8 @@
 """Prometheus metrics. Label sets are closed: never a team, a key, a URL or a model of a request."""
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+import asyncio
+
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,6 +12,10 @@ LATENCY_BUCKETS_S = (
 )  # fmt: skip
 
 
+_TASKS = Gauge("quotagate_tasks", "Tasks of this process, whatever they are busy with.")
+
+
 async def metrics(_request: Request) -> Response:
     """Answer `/metrics`."""
+    _TASKS.set(len(asyncio.all_tasks()))
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

@@ -41,9 +41,12 @@ class RawProvider:
     address: str = ""
     script: Script | None = None
     conversations: list[Conversation] = field(default_factory=list)
+    open: int = 0
+    """Connections that nobody has closed."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Hold one connection."""
+        self.open += 1
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             lines = head.lower().split(b"\r\n")
@@ -54,6 +57,7 @@ class RawProvider:
             if self.script is not None:
                 await self.script(conversation)
         writer.close()
+        self.open -= 1
 
 
 @contextlib.asynccontextmanager

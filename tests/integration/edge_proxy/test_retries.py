@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from integration.edge_proxy.raw_provider import Conversation, RawProvider
 from integration.edge_proxy.stand_ins import Preflight, allow
@@ -12,7 +13,7 @@ from integration.edge_proxy.test_clients_leave import idle
 from integration.edge_proxy.world import Team, World
 from integration.edge_proxy.world import world as new_world
 
-from contracts.admission import Decision, PreflightReply, PreflightRequest
+from contracts.admission import Decision, Lease, PreflightReply, PreflightRequest
 from contracts.errors import ErrorCode
 from contracts.inference import InferenceRecord, Outcome
 from kit.bus.serving import ReplyError
@@ -192,6 +193,50 @@ async def test_a_balance_that_nobody_can_tell_is_no_allowance(world: World) -> N
     answer = await world.ask(team, model="pair", **failing(team, 1))
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert await world.hits(team) == 1
+
+
+def lending(then_decision: Decision) -> Preflight:
+    """Return an admission that lends a lease to an inference, and says this of further attempts."""
+
+    async def answer(request: PreflightRequest) -> PreflightReply:
+        lease = Lease(name=f"{request.inference_id}:{request.attempt_no}", life_us=60_000_000)
+        told = await then(then_decision)(request)
+        return told if request.further else msgspec.structs.replace(told, lease=lease)
+
+    return answer
+
+
+def leases_ended(world: World, team: Team) -> tuple[list[str | None], list[str]]:
+    """Return the leases that charges ended, and those that were given back."""
+    releases = world.stand_ins.releases
+    given_back = [releases.get_nowait().lease for _ in range(releases.qsize())]
+    return [one.lease for one in world.stand_ins.postflights_of(team.team_id)], given_back
+
+
+async def test_a_lease_is_held_over_all_attempts_and_ends_with_the_charge(world: World) -> None:
+    team = world.team()
+    world.stand_ins.on_preflight[team.team_id] = lending(Decision.ALLOWED)
+    answer = await world.ask(team, model="persistent", **failing(team, 2))
+    assert answer.headers[ATTEMPTS] == "3"
+    lease = f"{answer.headers['x-inference-id']}:1"
+    assert leases_ended(world, team) == ([lease], [])
+
+
+@pytest.mark.parametrize(
+    ("decision", "status"),
+    [
+        pytest.param(Decision.ALLOWED, 502, id="every attempt fails"),
+        pytest.param(Decision.BALANCE_NEGATIVE, 402, id="no further one is paid for"),
+    ],
+)
+async def test_without_a_charge_a_lease_is_given_back_before_the_answer(
+    world: World, decision: Decision, status: int
+) -> None:
+    team = world.team()
+    world.stand_ins.on_preflight[team.team_id] = lending(decision)
+    answer = await world.ask(team, model="persistent", status=503)
+    assert answer.status_code == status
+    assert leases_ended(world, team) == ([], [f"{answer.headers['x-inference-id']}:1"])
 
 
 async def test_the_pinned_prices_outlive_the_answer_to_a_further_attempt(world: World) -> None:
