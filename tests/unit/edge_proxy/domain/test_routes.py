@@ -4,6 +4,7 @@ import pytest
 
 from edge_proxy.domain.adapters.openai_chunks import without_options
 from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
+from edge_proxy.domain.retries import NAMES, RetryPolicy
 from edge_proxy.domain.routes import Surroundings, parse
 from edge_proxy.errors import RoutesError
 
@@ -52,6 +53,49 @@ def test_what_it_says() -> None:
     assert SECRET not in repr(routes)
 
 
+def test_time_outs_of_provider_model_and_deployment() -> None:
+    routes = parse(
+        """
+        [providers.p]
+        adapter = "openai"
+        base_url = "http://p/v1"
+        timeouts = { first_byte_s = 1, idle_s = 1, total_s = 1 }
+        [models.m]
+        timeouts = { idle_s = 2, total_s = 2 }
+        deployments = [
+            { provider = "p", model = "x", timeouts = { total_s = 3 } },
+            { provider = "p", model = "y" },
+        ]
+        """,
+        SURROUNDINGS,
+    )
+    first, second = (target.timeouts for target in routes.models["m"].targets)
+    assert (first.first_byte_s, first.idle_s, first.total_s) == (1, 2, 3)
+    assert (second.first_byte_s, second.idle_s, second.total_s) == (1, 2, 2)
+
+
+def test_a_models_retries_overrule_the_files() -> None:
+    routes = parse(
+        "retry = { attempts = 2, on = [429], wait_s = 1 }\n"
+        + PROVIDER
+        + MODEL
+        + 'retry = { on = ["unreachable", 503], fall_back_on = [] }\n'
+        + MODEL.replace(".m", ".n"),
+        SURROUNDINGS,
+    )
+    own, files = routes.models["m"].retry, routes.models["n"].retry
+    assert (own.attempts, own.on, own.wait_s) == (2, frozenset({"unreachable", "503"}), 1)
+    assert own.fall_back_on == frozenset()
+    assert (files.attempts, files.on, files.wait_s) == (2, frozenset({"429"}), 1)
+    assert files.fall_back_on == RetryPolicy().fall_back_on
+
+
+def test_by_default_nothing_is_asked_twice_and_fallbacks_are_made() -> None:
+    assert parse(PROVIDER + MODEL, SURROUNDINGS).models["m"].retry == RetryPolicy()
+    assert RetryPolicy().attempts == 1
+    assert {*NAMES, "408", "429", "503"} - RetryPolicy().fall_back_on == {"answer_too_large"}
+
+
 @pytest.mark.parametrize(
     ("key", "found"),
     [
@@ -80,6 +124,23 @@ def test_keys(key: str, found: str) -> None:
         ),
         pytest.param(
             PROVIDER + "timeouts = { idle = 1 }\n" + MODEL, "providers.p.timeouts.idle", id="deep"
+        ),
+        pytest.param(
+            PROVIDER + MODEL + "retry = { attempts = 0 }",
+            "models.m.retry.attempts",
+            id="no attempt",
+        ),
+        pytest.param(
+            PROVIDER + MODEL + "retry = { attempts = 11 }", "models.m.retry.attempts", id="too many"
+        ),
+        pytest.param(
+            PROVIDER + MODEL + 'retry = { on = ["rain"] }', "models.m.retry.on.0", id="no cause"
+        ),
+        pytest.param(
+            PROVIDER + MODEL + "retry = { on = [200] }", "models.m.retry.on.0", id="no failure"
+        ),
+        pytest.param(
+            "retry = { forever = true }\n" + PROVIDER + MODEL, "retry.forever", id="in retries"
         ),
         pytest.param(PROVIDER + "connect_s = 0\n" + MODEL, "providers.p.connect_s", id="zero"),
         pytest.param(PROVIDER + 'connect_s = "1"\n' + MODEL, "providers.p.connect_s", id="a text"),
