@@ -207,5 +207,7 @@ class Evidence:
     versions: Sequence[VersionSet] = ()
     dead_letters: Sequence[str] = ()
     """Reasons of messages that were given up."""
+    unproved: Sequence[str] = ()
+    """What `quotagate verify` found, or couldn't tell."""
     unrecovered: Sequence[str] = ()
     """What didn't work again although every fault was healed."""

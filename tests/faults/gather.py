@@ -12,6 +12,8 @@ from faults.world import World
 from contracts.contract import decode
 from contracts.dead import DEAD_LETTERED, DEAD_LETTERS, DeadLetter
 from contracts.usage import Usage, UsdPerMillion
+from quotagate.stores import of_servers
+from quotagate.verify import Options, verify
 
 _CLASSES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
 _RECORDS = (
@@ -136,6 +138,15 @@ def served(journal: Path) -> Sequence[Served]:
         )
         for entry in last.values()
     ]
+
+
+async def unproved(world: World) -> Sequence[str]:
+    """Return what the operator's own proof found, or couldn't tell."""
+    report = await verify(of_servers(world.stack.servers), Options())
+    found = [
+        f"{each.kind}: {each.subject}: {each.found}, not {each.due}" for each in report.findings
+    ]
+    return [*found, *(f"can't tell: {reason}" for reason in report.untold)]
 
 
 async def dead_letters(world: World) -> Sequence[str]:

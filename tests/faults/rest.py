@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import asyncpg
@@ -10,10 +10,10 @@ import httpx
 import nats.errors
 from faults import gather
 from faults.evidence import Evidence, Request, Told
-from faults.load.clients import EDGES, Clients
-from faults.load.teams import Team
+from faults.load.clients import EDGES
 from faults.rules.index import Index
 from faults.rules.store import caches_agree
+from faults.scene import Scene
 from faults.strikes.fault import PROGRAMS, SERVERS
 from faults.world import World
 
@@ -47,7 +47,7 @@ async def _until(question: Question, within_s: float) -> str | None:
         await asyncio.sleep(_POLL_S)
 
 
-async def heal(world: World) -> Sequence[str]:
+async def heal(world: World) -> list[str]:
     """End every trouble, and wait for every program; return which don't come back."""
     for armed in world.crash_folder.iterdir():
         armed.unlink(missing_ok=True)
@@ -61,32 +61,33 @@ async def heal(world: World) -> Sequence[str]:
     return problems
 
 
-async def leave_phantom_debits(world: World, clients: Clients, teams: Sequence[Team]) -> None:
+async def leave_phantom_debits(scene: Scene) -> None:
     """Have edges die between debit and record, for teams that fall silent after that.
 
     Without traffic no settlement will tell the cache what is right.
     """
-    for team in [team for team in teams if team.kind == "rich"][-_PHANTOMS:]:
+    world = scene.world
+    for team in [team for team in scene.teams if team.kind == "rich"][-_PHANTOMS:]:
         armed = world.crash_folder / "edge.charged"
         armed.touch()
-        await clients.ask(team)
+        await scene.clients.ask(team)
         armed.unlink(missing_ok=True)
         await asyncio.to_thread(world.stack.wait_ready, "edge-proxy", _READY_WITHIN_S)
 
 
-async def answers_again(clients: Clients, teams: Sequence[Team]) -> Sequence[str]:
+async def answers_again(scene: Scene) -> list[str]:
     """See that each edge serves again a team that has money and room."""
-    team = next(team for team in teams if team.kind == "rich")
+    team = next(team for team in scene.teams if team.kind == "rich")
 
     async def ask(edge: str) -> str | None:
-        request = await clients.ask(team, edge)
+        request = await scene.clients.ask(team, edge)
         return None if request.told is Told.COMPLETE else f"{edge}: {_shown(request)}"
 
     problems = [await _until(partial(ask, edge), _ANSWERS_WITHIN_S) for edge in EDGES]
     return [problem for problem in problems if problem is not None]
 
 
-async def come_to_rest(world: World) -> Sequence[str]:
+async def come_to_rest(world: World) -> list[str]:
     """Wait until nothing is in flight, spooled, unpublished, unread or pending any more."""
     async with httpx.AsyncClient(timeout=5) as http:
         problem = await _until(lambda: _unrest(world, http), _REST_WITHIN_S)
@@ -104,13 +105,15 @@ async def caches_come_to_agree(world: World, teams: frozenset[str]) -> None:
     await _until(disagreement, _CACHES_WITHIN_S)
 
 
-async def refuses(clients: Clients, teams: Sequence[Team], negative: frozenset[str]) -> list[str]:
+async def refuses(scene: Scene) -> list[str]:
     """See that teams without money are told so, by every edge."""
+    books = await gather.books(scene.world, scene.team_ids)
+    negative = {account.team_id for account in books.accounts if account.balance_usd < 0}
     problems = []
-    for team in teams:
+    for team in scene.teams:
         if team.team_id in negative:
             for edge in EDGES:
-                request = await clients.ask(team, edge)
+                request = await scene.clients.ask(team, edge)
                 if request.told is not Told.REFUSED:
                     problems.append(f"{team.team_id} owes money: {_shown(request)}")
     return problems

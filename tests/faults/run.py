@@ -1,18 +1,17 @@
 """One run: teams, load, faults, rest, and the verdict."""
 
 import asyncio
-import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 from faults import gather, rest
-from faults.evidence import Evidence, Posting
+from faults.evidence import Evidence
 from faults.load.admin import Admin
 from faults.load.clients import Clients
 from faults.load.office import Office
-from faults.load.teams import Team, open_teams
+from faults.load.teams import open_teams
 from faults.report import Report
 from faults.rules import check
 from faults.scene import Scene
@@ -65,78 +64,85 @@ class _Run:
         self._world = world
         self._scenario = scenario
         self._tell = tell
-        self._admin = Admin(world.stack)
         self._store = StoreWitness(world)
         self._stream = StreamWitness(world)
 
     async def carry_out(self) -> Report:
+        admin, rng = Admin(self._world.stack), chance(self._scenario.seed)
         try:
-            rng = chance(self._scenario.seed)
-            teams, opened = await open_teams(self._admin, self._scenario.teams, rng)
+            teams, opened = await open_teams(admin, self._scenario.teams, rng)
+            clients = Clients(self._world, teams, self._scenario.seed)
+            office = Office(admin, teams, rng, opened)
             await self._store.start()
             self._stream.start()
-            return await self._storm(teams, opened, rng)
+            return await self._storm_and_rest(Scene(self._world, teams, clients, office))
         finally:
             await self._store.stop()
             await self._stream.stop()
-            await self._admin.close()
+            await admin.close()
 
-    async def _storm(
-        self, teams: Sequence[Team], opened: Sequence[Posting], rng: random.Random
-    ) -> Report:
-        world, seed = self._world, self._scenario.seed
+    async def _storm_and_rest(self, scene: Scene) -> Report:
         clocks_apart_us = _clocks_apart_us()
-        clients = Clients(world, teams, seed)
-        office = Office(self._admin, teams, rng)
-        striker = Striker(Scene(world, teams, clients, office), seed, self._tell)
-        clients.start(self._scenario.applications)
-        office.start()
+        striker = Striker(scene, self._scenario.seed, self._tell)
+        problems = await self._storm(scene, striker)
+        problems += await self._rest(scene)
+        if abs(_clocks_apart_us() - clocks_apart_us) > _STEP_US:
+            problems.append("this machine's clock was stepped: times prove nothing")
+        evidence = await self._evidence(scene, striker, problems)
+        return Report(
+            scenario=self._scenario.name,
+            seed=self._scenario.seed,
+            evidence=evidence,
+            changes=scene.office.changes,
+            struck=striker.struck,
+            fizzled=striker.fizzled,
+            violations=check(evidence),
+        )
+
+    async def _storm(self, scene: Scene, striker: Striker) -> list[str]:
+        """Let faults strike under load; return who isn't back when all are healed."""
+        scene.clients.start(self._scenario.applications)
+        scene.office.start()
         await asyncio.sleep(self._scenario.calm_s)
         await striker.run(self._possible(self._scenario.faults))
         await striker.again(Kind.CRASH)
-        problems = list(await rest.heal(world))
+        problems = await rest.heal(self._world)
         await asyncio.sleep(self._scenario.calm_s)
-        await asyncio.gather(clients.stop(), office.stop())
-        self._tell(f"the storm is over: {len(clients.history)} requests")
-        await rest.leave_phantom_debits(world, clients, teams)
-        problems += await rest.answers_again(clients, teams)
-        problems += await rest.come_to_rest(world)
+        await asyncio.gather(scene.clients.stop(), scene.office.stop())
+        self._tell(f"the storm is over: {len(scene.clients.history)} requests")
+        return problems
+
+    async def _rest(self, scene: Scene) -> list[str]:
+        """Wait until everything has come to rest; return what hasn't."""
+        await rest.leave_phantom_debits(scene)
+        problems = await rest.answers_again(scene)
+        problems += await rest.come_to_rest(self._world)
         self._tell("at rest")
-        team_ids = frozenset(team.team_id for team in teams)
-        await rest.caches_come_to_agree(world, team_ids)
+        await rest.caches_come_to_agree(self._world, scene.team_ids)
         self._tell("caches agree, or had their time")
         await self._stream.catch_up()
-        books = await gather.books(world, team_ids)
-        negative = frozenset(each.team_id for each in books.accounts if each.balance_usd < 0)
-        problems += await rest.refuses(clients, teams, negative)
-        if abs(_clocks_apart_us() - clocks_apart_us) > _STEP_US:
-            problems.append("this machine's clock was stepped: times prove nothing")
-        evidence = Evidence(
-            requests=clients.history,
-            postings=[*opened, *office.postings],
-            revocations=office.revocations,
+        return problems + await rest.refuses(scene)
+
+    async def _evidence(self, scene: Scene, striker: Striker, problems: Sequence[str]) -> Evidence:
+        books = await gather.books(self._world, scene.team_ids)
+        return Evidence(
+            requests=scene.clients.history,
+            postings=scene.office.postings,
+            revocations=scene.office.revocations,
             windows=striker.windows,
-            served=gather.served(world.journal),
+            served=gather.served(self._world.journal),
             records=books.records,
             charges=books.charges,
             entries=books.entries,
             accounts=books.accounts,
             prices=books.prices,
-            cached=await gather.cached(world, team_ids),
+            cached=await gather.cached(self._world, scene.team_ids),
             published_at_us=self._stream.published_at_us,
             debits=self._store.debits,
             versions=self._store.versions,
-            dead_letters=await gather.dead_letters(world),
+            dead_letters=await gather.dead_letters(self._world),
+            unproved=await gather.unproved(self._world),
             unrecovered=problems,
-        )
-        return Report(
-            scenario=self._scenario.name,
-            seed=seed,
-            evidence=evidence,
-            changes=office.changes,
-            struck=striker.struck,
-            fizzled=striker.fizzled,
-            violations=check(evidence),
         )
 
     def _possible(self, faults: Sequence[Fault]) -> Sequence[Fault]:

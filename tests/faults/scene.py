@@ -17,3 +17,8 @@ class Scene:
     teams: Sequence[Team]
     clients: Clients
     office: Office
+
+    @property
+    def team_ids(self) -> frozenset[str]:
+        """Return the ids of all teams."""
+        return frozenset(team.team_id for team in self.teams)

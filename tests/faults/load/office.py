@@ -18,13 +18,20 @@ _EVERY_S = (0.1, 0.7)
 class Office:
     """Changes one team at a time, and remembers what it was told."""
 
-    def __init__(self, admin: Admin, teams: Sequence[Team], rng: random.Random) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        teams: Sequence[Team],
+        rng: random.Random,
+        opened: Sequence[Posting],
+    ) -> None:
+        """Change these teams; `opened` is what was posted to them before."""
         self._admin = admin
         self._teams = teams
         self._rng = rng
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self.postings: list[Posting] = []
+        self.postings = list(opened)
         self.revocations: list[Revocation] = []
         self.changes = 0
 

@@ -47,6 +47,8 @@ class Rule(StrEnum):
     """In the end nothing is pending, and nothing is held that a person needn't see."""
     GIVEN_UP = "given up"
     """No message was given up."""
+    NOT_PROVED = "not proved"
+    """`quotagate verify` proves everything that it looks at."""
     NOT_RECOVERED = "not recovered"
     """Everything works again by itself."""
 
