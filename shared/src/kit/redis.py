@@ -19,7 +19,8 @@ from kit.settings import RedisSettings
 
 RedisClient = Redis | RedisCluster
 
-_POLICY = "maxmemory-policy"
+Answer = dict[str | bytes, str | bytes]
+"""To `CONFIG GET`."""
 
 
 class _Pool(BlockingConnectionPool):
@@ -66,7 +67,7 @@ def connect(settings: RedisSettings) -> RedisClient:
 
 
 async def check(client: RedisClient) -> None:
-    """See that the server answers and never evicts, and that the client repeats nothing.
+    """See that each server answers and never evicts, and that the client repeats nothing.
 
     Raises:
         NotReadyError: no answer.
@@ -75,22 +76,27 @@ async def check(client: RedisClient) -> None:
     """
     refuse(client_flaws(client))
     try:
-        configuration = await server_configuration(client)
-    except RedisError as error:
+        configurations = await server_configurations(client)
+    except (RedisError, RedisClusterException) as error:
         raise NotReadyError(f"redis: {type(error).__name__}") from error
-    refuse(server_flaws(configuration))
+    for configuration in configurations:
+        refuse(server_flaws(configuration))
 
 
-async def server_configuration(client: RedisClient) -> dict[str, str]:
-    """Return what `server_flaws` judges.
+async def server_configurations(client: RedisClient) -> list[dict[str, str]]:
+    """Return what `server_flaws` judges, of the server or of each primary of the cluster.
 
     Raises:
-        RedisError: no answer.
+        RedisError, RedisClusterException: no answer, or none from one of them.
 
     """
-    answer = await client.config_get("maxmemory-policy", "appendonly", "appendfsync")
-    pairs = cast("dict[str | bytes, str | bytes]", answer)
-    return {_text(name): _text(value) for name, value in pairs.items()}
+    names = ("maxmemory-policy", "appendonly", "appendfsync")
+    if isinstance(client, RedisCluster):
+        by_node = await client.config_get(*names, target_nodes=RedisCluster.PRIMARIES)
+        answers = list(cast("dict[str, Answer]", by_node).values())
+    else:
+        answers = [cast("Answer", await client.config_get(*names))]
+    return [{_text(name): _text(value) for name, value in pairs.items()} for pairs in answers]
 
 
 def client_flaws(client: RedisClient) -> list[Flaw]:

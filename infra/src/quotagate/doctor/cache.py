@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from kit.flaws import Flaw
-from kit.redis import RedisClient, client_flaws, server_configuration, server_flaws
+from kit.redis import RedisClient, client_flaws, server_configurations, server_flaws
 from quotagate import stores
 from quotagate.doctor.clocks import Stopwatch
 from quotagate.doctor.examined import Examined, version_flaws
@@ -29,9 +29,15 @@ async def examine_cache(settings: StoreSettings) -> Examined:
         seconds, microseconds = await client.time()
         clock = watch.reading("redis", int(seconds) * 1_000_000 + int(microseconds))
         info: dict[str, Any] = await client.info()
+        # Of several primaries with the same flaw, one is named.
+        configured = [
+            flaw
+            for configuration in await server_configurations(client)
+            for flaw in server_flaws(configuration)
+        ]
         flaws = [
             *client_flaws(client),
-            *server_flaws(await server_configuration(client)),
+            *dict.fromkeys(configured),
             *_info_flaws(info),
             *_cluster_flaws(info, clustered=settings.redis_cluster),
             *await _user_flaws(client),
