@@ -1,7 +1,6 @@
 """A database restored to an earlier moment: the stream and the caches bring it to the present."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -10,6 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from integration.bus import TIMEOUT_S
+from integration.quotagate.command import run_command
 from integration.services import ServiceProcess
 from integration.settlement.team import CallingTeam
 from integration.settlement.world import World, world_of
@@ -17,7 +17,6 @@ from sqlalchemy.engine import make_url
 
 from contracts.inference import INFERENCE_RECORDS
 from quotagate.catch_up import Patience, catch_up
-from quotagate.cli import run
 from quotagate.stack import Servers, Stack
 from quotagate.stores import CannotTellError, StoreSettings, of_servers
 from redis_scripts.keys import team_keys
@@ -129,9 +128,7 @@ def _again(team: CallingTeam, world: World) -> CallingTeam:
     return CallingTeam(team.team_id, team.price_id, world.edge, world.nats)
 
 
-async def test_what_was_trimmed_and_is_not_in_the_database_is_told(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_what_was_trimmed_and_is_not_in_the_database_is_told(machine: Machine) -> None:
     async with world_of(machine.stack.servers) as world:
         team = await world.open_team()
         await _call(world, team, 1)
@@ -141,11 +138,10 @@ async def test_what_was_trimmed_and_is_not_in_the_database_is_told(
         await world.nats.jetstream().purge_stream(INFERENCE_RECORDS.name, seq=machine.first + 3)
     await machine.restore()
 
-    arguments = ["catch-up", "--json", "--stack", str(machine.stack.directory)]
-    assert await asyncio.to_thread(run, arguments) == 1
+    answer = await run_command("catch-up", "--json", "--stack", str(machine.stack.directory))
 
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["replay"] == {
+    assert answer.status == 1
+    assert answer.json["replay"] == {
         "last": machine.first + 3,
         "new_records": 1,
         "gap": {"first": machine.first + 1, "last": machine.first + 2},

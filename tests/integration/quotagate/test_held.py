@@ -1,18 +1,16 @@
 """Held records are listed, released and written off; who decided what and why is kept."""
 
-import asyncio
-import json
 import uuid
 from typing import Any
 
 import pytest
+from integration.quotagate.command import Answer, run_command
 from integration.quotagate.scratch import Scratch
 from integration.tables.rows import add_record
 from pydantic import SecretStr
 from sqlalchemy import text
 
 from quotagate import stores
-from quotagate.cli import run
 from quotagate.held import Decided, holding, release, write_off
 from quotagate.stores import CannotTellError
 from quotagate.verify import Options, verify
@@ -151,22 +149,27 @@ async def test_no_service_may_decide(scratch: Scratch) -> None:
             await release(settings, [1], "a note")
 
 
-async def test_the_command(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("QUOTAGATE_DATABASE_URL", scratch.url("quotagate"))
+async def test_the_command(scratch: Scratch) -> None:
+    environment = {"QUOTAGATE_DATABASE_URL": scratch.url("quotagate")}
     record_id = await _hold(scratch, "missing_price")
 
-    async def answer(*arguments: str) -> tuple[int, str]:
-        status = await asyncio.to_thread(run, ["held", *arguments])
-        return status, capsys.readouterr().out
+    async def answer(*arguments: str) -> Answer:
+        return await run_command("held", *arguments, environment=environment)
 
-    status, listed = await answer("list", "--team", TEAM, "--json")
-    assert (status, json.loads(listed)["counts"]) == (1, {"missing_price": 1})
-    assert f" {record_id} " in (await answer("list", "--team", TEAM))[1].splitlines()[1]
-    assert await answer("release", str(record_id), "--note", "why") == (0, "1 released.\n")
-    assert await answer("write-off", str(record_id), "--note", "why") == (
+    listed = await answer("list", "--team", TEAM)
+    assert listed.status == 1
+    assert f" {record_id} " in listed.out.splitlines()[1]
+    in_json = await answer("list", "--team", TEAM, "--json")
+    assert in_json.json["counts"] == {"missing_price": 1}
+    assert [held["record_id"] for held in in_json.json["held"]] == [record_id]
+    released = await answer("release", str(record_id), "--note", "why")
+    assert (released.status, released.out) == (0, "1 released.\n")
+    written_off = await answer("write-off", str(record_id), "--note", "why")
+    assert (written_off.status, written_off.out) == (
         1,
         f"0 written off.\nRecord {record_id} is not held; nothing was done about it.\n",
     )
-    assert await answer("list", "--team", TEAM) == (0, "None.\n")
+    assert (await answer("list", "--team", TEAM)).out == "None.\n"
+    unexplained = await answer("release", str(record_id), "--note", " ")
+    assert (unexplained.status, unexplained.out) == (2, "")
+    assert "say why" in unexplained.err
