@@ -1,5 +1,6 @@
 """The lab's NATS as settlement and its poisoners use it."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
@@ -16,6 +17,7 @@ from contracts.inference import (
 from kit.bus.consuming import Durable, Puller
 from kit.bus.publishing import Publisher
 from kit.bus.streams import ensure_streams
+from kit.errors import NotReadyError
 from quotagate import stores
 from quotagate.stores import StoreSettings
 
@@ -39,13 +41,29 @@ def record(team_id: str, inference_id: str, attempt_no: int = 1) -> InferenceRec
 
 @contextlib.asynccontextmanager
 async def empty_streams(settings: StoreSettings) -> AsyncIterator[Client]:
-    """Connect as the operator, and make all streams anew: their sequences begin with 1."""
+    """Connect as the operator, and make all streams anew, before and after.
+
+    Their sequences begin with 1.
+    """
     async with stores.bus(settings) as client:
-        jetstream = client.jetstream()
-        for stream in await jetstream.streams_info():
-            await jetstream.delete_stream(stream.config.name or "")
-        await ensure_streams(client, STREAMS, replicas=1)
-        yield client
+        await _make_anew(client)
+        try:
+            yield client
+        finally:
+            await _make_anew(client)
+
+
+async def _make_anew(client: Client) -> None:
+    jetstream = client.jetstream()
+    for stream in await jetstream.streams_info():
+        await jetstream.delete_stream(stream.config.name or "")
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            try:
+                return await ensure_streams(client, STREAMS, replicas=1)
+            except NotReadyError:
+                # The server is still removing the old one's files.
+                await asyncio.sleep(0.05)
 
 
 async def publish(client: Client, inference: InferenceRecord) -> int:

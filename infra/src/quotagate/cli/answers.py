@@ -13,8 +13,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from kit.errors import KitError
 from quotagate.stack.errors import StackError
 from quotagate.stores import CannotTellError, StoreSettings, store_settings
@@ -37,8 +35,6 @@ def add_options(command: argparse.ArgumentParser, run: Command) -> None:
     )
 
     def answer(options: argparse.Namespace) -> int:
-        # Standard output is the answer's alone.
-        structlog.configure(logger_factory=structlog.WriteLoggerFactory(file=sys.stderr))
         try:
             return asyncio.run(_run(run, options))
         except (CannotTellError, KitError, StackError) as error:

@@ -91,7 +91,7 @@ def stream_flaws(found: StreamConfig, stream: Stream) -> list[Flaw]:
         (found.sealed, "is sealed: it takes nothing", True),
         (
             duplicates_s < stream.duplicate_window_s,
-            f"remembers message ids for {duplicates_s:.0f} s, not {stream.duplicate_window_s} s",
+            f"remembers message ids for {duplicates_s:g} s, not {stream.duplicate_window_s} s",
             False,
         ),
     ]
