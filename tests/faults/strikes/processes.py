@@ -94,7 +94,7 @@ async def _lead_to(world: World, point: str) -> None:
     """Do what makes the system pass a point that an ordinary request doesn't."""
     if point in {"edge.spooled", "edge.republished"}:
         await wire_trouble(world, Fault(Kind.REFUSE, "edge-proxy*>nats", _OUTLASTS_HAND_OFF_S))
-    elif point == "edge.inherited":
+    elif point in {"edge.inheriting", "edge.inherited"}:
         await asyncio.to_thread(world.stack.kill, "edge-proxy")
     elif point in {"tier_cache.read", "tier_cache.filled"}:
         async with world.valkey() as valkey:
