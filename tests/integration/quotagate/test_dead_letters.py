@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from integration.quotagate.wire import empty_streams, publish, record
+from integration.quotagate.wire import empty_streams, publish, record, replace_stream
 from integration.services import ServiceProcess
 from integration.tables.rows import new_name
 from nats.aio.client import Client
@@ -82,10 +82,8 @@ async def _stream(client: Client) -> list[tuple[str, bytes, str]]:
 
 async def _made_anew(client: Client, duplicate_window_s: float = 600) -> None:
     """Empty the stream of records; the least window that the server takes is 0.1 s."""
-    jetstream = client.jetstream()
-    await jetstream.delete_stream(INFERENCE_RECORDS.name)
     made = config(INFERENCE_RECORDS, replicas=1).evolve(duplicate_window=duplicate_window_s)
-    await jetstream.add_stream(made)
+    await replace_stream(client, INFERENCE_RECORDS.name, made)
 
 
 async def _replay_when_forgotten(client: Client, dead: Letter) -> Fate:

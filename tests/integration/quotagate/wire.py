@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from nats.aio.client import Client
+from nats.js.api import StreamConfig
+from nats.js.errors import NotFoundError, ServerError
 
 from contracts.catalogue import STREAMS
 from contracts.inference import (
@@ -16,8 +18,7 @@ from contracts.inference import (
 )
 from kit.bus.consuming import Durable, Puller
 from kit.bus.publishing import Publisher
-from kit.bus.streams import ensure_streams
-from kit.errors import NotReadyError
+from kit.bus.streams import config
 from quotagate import stores
 from quotagate.stores import StoreSettings
 
@@ -57,13 +58,24 @@ async def _make_anew(client: Client) -> None:
     jetstream = client.jetstream()
     for stream in await jetstream.streams_info():
         await jetstream.delete_stream(stream.config.name or "")
+    for made in STREAMS:
+        await replace_stream(client, made.name, config(made, replicas=1))
+
+
+async def replace_stream(client: Client, name: str, made: StreamConfig | None) -> None:
+    """Remove a stream if it is there, and make it anew; None: leave it away."""
+    jetstream = client.jetstream()
+    with contextlib.suppress(NotFoundError):
+        await jetstream.delete_stream(name)
     async with asyncio.timeout(TIMEOUT_S):
-        while True:
+        while made is not None:
             try:
-                return await ensure_streams(client, STREAMS, replicas=1)
-            except NotReadyError:
+                await jetstream.add_stream(made)
+            except ServerError:
                 # The server is still removing the old one's files.
                 await asyncio.sleep(0.05)
+            else:
+                return
 
 
 async def publish(client: Client, inference: InferenceRecord) -> int:

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Callable
 
 import asyncpg
 from integration.bus import nats_settings
+from integration.quotagate.wire import replace_stream
 from nats.js.api import StreamConfig
 from redis.asyncio import Redis
 
-from contracts.catalogue import STREAMS
 from contracts.inference import INFERENCE_RECORDS
 from kit.bus.connection import connection
-from kit.bus.streams import config, ensure_streams
+from kit.bus.streams import config
 from quotagate.stack import Servers, Stack
 
 Wrong = Callable[[Stack], contextlib.AbstractAsyncContextManager[None]]
@@ -109,17 +109,13 @@ async def missing_stream(lab: Stack) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def _made_anew(servers: Servers, made: StreamConfig | None) -> AsyncIterator[None]:
+    name = INFERENCE_RECORDS.name
     async with connection(nats_settings(servers, "operator"), "test") as client:
-        jetstream = client.jetstream()
-        await jetstream.delete_stream(INFERENCE_RECORDS.name)
-        if made is not None:
-            await jetstream.add_stream(made)
+        await replace_stream(client, name, made)
         try:
             yield
         finally:
-            if made is not None:
-                await jetstream.delete_stream(INFERENCE_RECORDS.name)
-            await ensure_streams(client, STREAMS, replicas=1)
+            await replace_stream(client, name, config(INFERENCE_RECORDS, replicas=1))
 
 
 async def _alter_system(servers: Servers, name: str, statement: str, becomes: str) -> None:
