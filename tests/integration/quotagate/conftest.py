@@ -1,28 +1,21 @@
 """Servers of these tests alone: they look at all that a server holds, and break some of it."""
 
-import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from integration.quotagate.scratch import Scratch, drop_database, make_database
 from integration.quotagate.true_books import write_true_books
+from stacks import stack_of_servers
 
-from quotagate.stack import PortPolicy, Stack
-
-_STACKS = Path(__file__).parents[3] / "build" / "test-stacks"
+from quotagate.stack import Stack
 
 
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Stack]:
     """A stack with only its servers, whose NATS and Valkey hold what these tests put there."""
-    stack = Stack(_STACKS / f"{os.getpid()}-lab", PortPolicy.FREE)
-    try:
-        stack.up(services=())
+    with stack_of_servers("lab") as stack:
         yield stack
-    finally:
-        stack.down()
 
 
 @pytest.fixture(scope="session")
