@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quotagate.stack import PortPolicy, Stack
+from quotagate.stack.errors import BusyError
 
 _STACKS = Path(__file__).parents[1] / "build" / "test-stacks"
 
@@ -43,7 +44,9 @@ def _remove_leftovers() -> None:
     for folder in _STACKS.glob("*-*"):
         pid = folder.name.partition("-")[0]
         if pid.isdecimal() and not _process_lives(int(pid)):
-            Stack(folder, PortPolicy.FREE).down()
+            # Another run may be at it.
+            with contextlib.suppress(BusyError):
+                Stack(folder, PortPolicy.FREE).down()
 
 
 def _process_lives(pid: int) -> bool:
