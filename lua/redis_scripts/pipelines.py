@@ -27,6 +27,9 @@ from redis_scripts.topology import Topology
 
 RedisClient = Redis | RedisCluster
 
+# The last is uvloop's, for writing to a connection that the server has reset at that moment.
+_BROKEN = (RedisError, RedisClusterException, OSError, RuntimeError)
+
 # More batches on their way than these gained nothing when measured; a full batch takes the server
 # about 7 ms, far less than any time-out.
 _MAX_BATCHES = 4
@@ -91,7 +94,7 @@ class Pipelines:
             pipeline.execute_command(*script, len(call.keys), *call.keys, *call.arguments)
         try:
             replies: list[object] = await pipeline.execute(raise_on_error=False)
-        except (RedisError, RedisClusterException, OSError) as error:
+        except _BROKEN as error:
             replies = [error] * len(batch)
         if self._topology is not None:
             self._topology.learn(node, replies)

@@ -19,6 +19,9 @@ from kit.settings import RedisSettings
 
 RedisClient = Redis | RedisCluster
 
+# The last is uvloop's, for writing to a connection that the server has reset at that moment.
+_NO_ANSWER = (RedisError, RedisClusterException, OSError, RuntimeError)
+
 Answer = dict[str | bytes, str | bytes]
 """To `CONFIG GET`."""
 
@@ -77,7 +80,7 @@ async def check(client: RedisClient) -> None:
     refuse(client_flaws(client))
     try:
         configurations = await server_configurations(client)
-    except (RedisError, RedisClusterException) as error:
+    except _NO_ANSWER as error:
         raise NotReadyError(f"redis: {type(error).__name__}") from error
     for configuration in configurations:
         refuse(server_flaws(configuration))
@@ -154,6 +157,6 @@ async def ping(client: RedisClient) -> CheckResult:
     """Return None if the server answers, else why not."""
     try:
         await client.ping()
-    except (RedisError, RedisClusterException) as error:
+    except _NO_ANSWER as error:
         return type(error).__name__
     return None

@@ -76,13 +76,21 @@ async def connection(
             )
     except (nats.errors.Error, OSError, TimeoutError) as error:
         leaving = True
-        await client.close()
+        await _close(client)
         raise NotReadyError(f"nats: {_words(first_error or error)}") from error
     try:
         yield client
     finally:
         leaving = True
+        await _close(client)
+
+
+async def _close(client: Client) -> None:
+    try:
         await client.close()
+    except RuntimeError as error:
+        # uvloop's, for the library's last words on a connection that the server has reset.
+        _logger.warning("nats connection closed roughly", detail=str(error))
 
 
 def _words(error: Exception) -> str:
