@@ -19,7 +19,8 @@ from settlement.errors import CacheUnavailableError
 
 # Keys that the server looks at for one answer; it answers other calls in between.
 _SCAN_KEYS = 500
-_CLIENT_ERRORS = (RedisError, RedisClusterException, OSError)
+# The last is uvloop's, for writing to a connection that the server has reset at that moment.
+_CLIENT_ERRORS = (RedisError, RedisClusterException, OSError, RuntimeError)
 
 
 class BalanceCache:
