@@ -9,6 +9,7 @@ from integration.quotagate.wire import acknowledge, empty_streams, publish, publ
 from integration.tables.rows import add_record
 from nats.aio.client import Client
 
+from contracts.contract import encode
 from contracts.dead import DEAD_LETTERED, DeadLetter
 from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
 from kit.bus.publishing import Publisher
@@ -80,6 +81,20 @@ async def test_a_record_that_was_published_again_counts_as_stored(
     await _store(scratch, "filler", stream_sequence=1)
     await acknowledge(nats, 2)
     assert (await _verified(scratch)).counts == {}
+
+
+async def test_a_record_that_was_published_again_without_its_id_counts_as_stored(
+    scratch: Scratch, nats: Client
+) -> None:
+    await publish(nats, record("a", "twice"))
+    again = encode(record("a", "twice"))
+    await nats.jetstream().publish(INFERENCE_RECORDED.subject_for("a"), again)
+    await nats.jetstream().publish(INFERENCE_RECORDED.subject_for("a"), b"no record")
+    await _store(scratch, "twice", stream_sequence=1)
+    await acknowledge(nats, 3)
+    report = await _verified(scratch)
+    assert report.counts == {Kind.RECORD_NOT_STORED: 1}
+    assert report.findings[0].subject == "stream sequence 3 (no message id)"
 
 
 async def test_what_settlement_has_not_acknowledged_is_not_looked_for(

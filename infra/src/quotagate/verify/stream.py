@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from contracts.contract import decode
 from contracts.dead import DEAD_LETTERED, DEAD_LETTERS, DeadLetter
-from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
+from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS, InferenceRecord
 from quotagate.statements import statement
 from quotagate.stores import CannotTellError
 from quotagate.stream_messages import batches
@@ -24,6 +24,9 @@ _CONSUMER = INFERENCE_RECORDS.owner
 _STORED = statement(SQL, "stored")
 _API_TIMEOUT_S = 10.0
 _MAX_INT32 = 2**31 - 1
+
+_Key = tuple[str | None, int | None]
+_NAMELESS: _Key = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ async def check_stream(
 ) -> None:
     """Look for each message up to `floor` in a snapshot that was taken after the floor was read.
 
-    Only the messages' headers are read, some hundred at a time.
+    Only the messages' headers are read, some hundred at a time; of those without a readable id
+    that aren't found, the message as well: it may be stored under another's sequence.
     """
     dead = await _dead_sequences(client)
     looked_at = 0
@@ -68,7 +72,7 @@ async def check_stream(
         client, INFERENCE_RECORDS.name, INFERENCE_RECORDED.wildcard, headers_only=True
     ):
         acknowledged = [m for m in messages if m.metadata.sequence.stream <= floor]
-        for message in await _missing(snapshot, acknowledged):
+        for message in await _missing_for_sure(client, snapshot, acknowledged):
             sequence = message.metadata.sequence.stream
             if sequence not in dead:
                 message_id = (message.headers or {}).get(Header.MSG_ID.value, "no message id")
@@ -102,10 +106,21 @@ async def _dead_sequences(client: Client) -> set[int]:
     return dead
 
 
-async def _missing(snapshot: AsyncConnection, messages: Sequence[Msg]) -> list[Msg]:
+async def _missing_for_sure(
+    client: Client, snapshot: AsyncConnection, messages: Sequence[Msg]
+) -> list[Msg]:
+    missing = await _missing(snapshot, messages, [_key(message) for message in messages])
+    named = [message for message in missing if _key(message) is not _NAMELESS]
+    nameless = [message for message in missing if _key(message) is _NAMELESS]
+    keys = [await _key_within(client, message) for message in nameless]
+    return named + await _missing(snapshot, nameless, keys)
+
+
+async def _missing(
+    snapshot: AsyncConnection, messages: Sequence[Msg], keys: Sequence[_Key]
+) -> list[Msg]:
     if not messages:
         return []
-    keys = [_key(message) for message in messages]
     rows = await snapshot.execute(
         _STORED,
         {
@@ -118,10 +133,22 @@ async def _missing(snapshot: AsyncConnection, messages: Sequence[Msg]) -> list[M
     return [message for message in messages if message.metadata.sequence.stream in missing]
 
 
-def _key(message: Msg) -> tuple[str | None, int | None]:
-    """Return inference_id and attempt_no from the message id; None where it holds neither."""
+async def _key_within(client: Client, message: Msg) -> _Key:
+    """Return inference_id and attempt_no from the record itself."""
+    jetstream = client.jetstream(timeout=_API_TIMEOUT_S)
+    sequence = message.metadata.sequence.stream
+    try:
+        found = await jetstream.get_msg(INFERENCE_RECORDS.name, sequence, direct=True)
+        record = decode(found.data or b"", InferenceRecord)
+    except (nats.js.errors.NotFoundError, msgspec.MsgspecError):
+        return _NAMELESS
+    return record.inference_id, record.attempt_no
+
+
+def _key(message: Msg) -> _Key:
+    """Return inference_id and attempt_no from the message id, if it holds them."""
     message_id = (message.headers or {}).get(Header.MSG_ID.value, "")
     inference_id, _, attempt_no = message_id.rpartition(":")
     if not inference_id or not attempt_no.isdecimal() or int(attempt_no) > _MAX_INT32:
-        return None, None
+        return _NAMELESS
     return inference_id, int(attempt_no)
