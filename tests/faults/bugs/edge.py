@@ -93,6 +93,24 @@ EDGE_BUGS = (
         breaks=frozenset({Rule.INVISIBLE_REQUEST}),
     ),
     Bug(
+        name="the journal closes what is only in memory",
+        edits=(
+            Edit(
+                _HAND_OFF,
+                "            self._unkept.append(record)\n            return False\n",
+                "            self._unkept.append(record)\n            return True\n",
+            ),
+        ),
+        # The edges die while the disk is full and they have given up handing over.
+        faults=(
+            Fault(Kind.DISK_FULL, "spool", 9),
+            *(Fault(Kind.FREEZE, "control-plane", 1.7),) * 3,
+            Fault(Kind.KILL, "edge-proxy"),
+            Fault(Kind.KILL, "edge-proxy-2"),
+        ),
+        breaks=frozenset({Rule.INVISIBLE_REQUEST}),
+    ),
+    Bug(
         name="nobody reads the journal of the dead",
         edits=(
             Edit(
