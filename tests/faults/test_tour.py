@@ -7,6 +7,7 @@ from faults.strikes.fault import Kind
 from faults.strikes.plan import tour
 
 SEEDS = (20_260_729,)
+_A_FEW = 200
 
 
 @pytest.fixture(scope="module", params=SEEDS, ids=lambda seed: f"seed {seed}")
@@ -27,8 +28,8 @@ def test_every_crash_point_was_reached(report: Report) -> None:
 def test_it_was_a_storm(report: Report) -> None:
     """A run in which little happens proves little."""
     evidence = report.evidence
-    assert len(evidence.charges) > 500, str(report)
-    assert len(evidence.debits) > 500, str(report)
+    assert len(evidence.charges) > _A_FEW, str(report)
+    assert len(evidence.debits) > _A_FEW, str(report)
     assert {window.fault for window in evidence.windows} == {kind.value for kind in Kind} - (
         {Kind.DISK_FULL.value} if Kind.DISK_FULL not in report.struck else set()
     )

@@ -39,7 +39,7 @@ deployments = [{ provider = "fake", model = "large-1" }]
 # Shorter than what a service is shipped with, so that a run of minutes sees what hours would.
 _PACE: Mapping[str, Mapping[str, str]] = {
     "edge-proxy": {"QUOTAGATE_HAND_OFF_S": "4", "QUOTAGATE_DRAIN_S": "5"},
-    "settlement": {"QUOTAGATE_ACK_WAIT_S": "6"},
+    "settlement": {"QUOTAGATE_ACK_WAIT_S": "6", "QUOTAGATE_RECONCILE_INTERVAL_S": "4"},
     "control-plane": {"QUOTAGATE_OUTBOX_ACK_TIMEOUT_S": "1"},
 }
 
