@@ -268,7 +268,8 @@ USAGE = [
     pytest.param(("dead-letters",), "required: VERB", id="no verb"),
     pytest.param(("reconcile", "x.csv"), "required: --provider", id="no provider"),
     pytest.param(("reconcile", "nowhere.csv", "--provider", "p"), "No such file", id="no file"),
-    pytest.param(("unknown-spend", "--since", "yesterday"), "invalid", id="no date"),
+    pytest.param(("unknown-spend", "--since", "yesterday"), "not a day: 'yesterday'", id="no date"),
+    pytest.param(("unknown-spend", "--until", "9999-12-31"), "not a day of", id="no such day"),
     pytest.param(("verify", "--listed", "many"), "invalid int value", id="no number of findings"),
 ]
 

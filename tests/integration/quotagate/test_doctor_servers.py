@@ -9,6 +9,8 @@ from integration.quotagate.scratch import Scratch
 from integration.quotagate.wrong_servers import (
     Wrong,
     careless_role,
+    forgetful_bucket,
+    missing_bucket,
     missing_stream,
     open_redis,
     postgres_setting,
@@ -38,6 +40,15 @@ MISCONFIGURED = [
         "stream INFERENCE_RECORDS isn't there",
         {"settlement"},
         id="a stream is missing",
+    ),
+    pytest.param(
+        missing_bucket, "bucket IDEMPOTENCY isn't there", {"edge-proxy"}, id="a bucket is missing"
+    ),
+    pytest.param(
+        forgetful_bucket,
+        "bucket IDEMPOTENCY drops old values when it is full",
+        {"edge-proxy"},
+        id="a bucket drops the old",
     ),
     pytest.param(
         stream_with(discard=DiscardPolicy.OLD),
@@ -171,7 +182,7 @@ async def _refuses(process: ServiceProcess, expected: str) -> None:
                 break
             await asyncio.sleep(0.02)
     # A missing stream has its own words; a role's own setting is just the session's setting there.
-    missing = "stream INFERENCE_RECORDS: NotFoundError"
+    missing = expected.replace(" isn't there", ": NotFoundError")
     assert reason in {expected, expected.partition(" for role ")[0], missing}
 
 

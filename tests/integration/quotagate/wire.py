@@ -55,9 +55,6 @@ async def empty_streams(settings: StoreSettings) -> AsyncIterator[Client]:
 
 
 async def _make_anew(client: Client) -> None:
-    jetstream = client.jetstream()
-    for stream in await jetstream.streams_info():
-        await jetstream.delete_stream(stream.config.name or "")
     for made in STREAMS:
         await replace_stream(client, made.name, config(made, replicas=1))
 

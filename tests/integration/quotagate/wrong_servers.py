@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Callable
 import asyncpg
 from integration.bus import nats_settings
 from integration.quotagate.wire import replace_stream
-from nats.js.api import StreamConfig
+from nats.js.api import DiscardPolicy, StreamConfig
 from redis.asyncio import Redis
 
+from contracts.idempotency import IDEMPOTENCY
 from contracts.inference import INFERENCE_RECORDS
+from kit.bus import buckets
 from kit.bus.connection import connection
 from kit.bus.streams import config
 from quotagate.stack import Servers, Stack
@@ -105,6 +107,30 @@ async def missing_stream(lab: Stack) -> AsyncIterator[None]:
     """Remove the stream of records."""
     async with _made_anew(lab.servers, None):
         yield
+
+
+@contextlib.asynccontextmanager
+async def forgetful_bucket(lab: Stack) -> AsyncIterator[None]:
+    """Have the bucket of idempotency keys drop old ones when it is full."""
+    name, made = IDEMPOTENCY.stream, buckets.config(IDEMPOTENCY, replicas=1)
+    async with connection(nats_settings(lab.servers, "operator"), "test") as client:
+        await replace_stream(client, name, made.evolve(discard=DiscardPolicy.OLD))
+        try:
+            yield
+        finally:
+            await replace_stream(client, name, made)
+
+
+@contextlib.asynccontextmanager
+async def missing_bucket(lab: Stack) -> AsyncIterator[None]:
+    """Remove the bucket of idempotency keys."""
+    name, made = IDEMPOTENCY.stream, buckets.config(IDEMPOTENCY, replicas=1)
+    async with connection(nats_settings(lab.servers, "operator"), "test") as client:
+        await replace_stream(client, name, None)
+        try:
+            yield
+        finally:
+            await replace_stream(client, name, made)
 
 
 @contextlib.asynccontextmanager

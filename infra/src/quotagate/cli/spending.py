@@ -23,6 +23,7 @@ from quotagate.stores import StoreSettings
 from quotagate.unknown_spend import Spend, unknown_spend
 
 _DEFAULT_DAYS = 30
+_YEARS = range(2000, 2200)
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -86,10 +87,20 @@ def _add_days(command: argparse.ArgumentParser, default: str) -> None:
     for name, which in (("--since", "first"), ("--until", "last")):
         command.add_argument(
             name,
-            type=date.fromisoformat,
+            type=_day,
             metavar="YYYY-MM-DD",
             help=f"the {which} day, UTC ({default})",
         )
+
+
+def _day(text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a day: {text!r}") from None
+    if day.year not in _YEARS:
+        raise argparse.ArgumentTypeError(f"not a day of these centuries: {text!r}")
+    return day
 
 
 def _pair(text: str) -> tuple[str, str]:

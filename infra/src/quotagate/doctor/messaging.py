@@ -7,8 +7,8 @@ import nats.js.errors
 from nats.aio.client import Client
 from nats.js.api import StreamInfo
 
-from contracts.catalogue import STREAMS
-from contracts.contract import Stream
+from contracts.catalogue import BUCKETS, STREAMS
+from kit.bus.buckets import bucket_flaws
 from kit.bus.streams import monitoring, stream_flaws, sync_flaws
 from kit.errors import NotReadyError
 from kit.flaws import Flaw
@@ -39,9 +39,22 @@ async def examine_messaging(settings: StoreSettings) -> Examined:
     except (NotReadyError, KeyError, ValueError) as error:
         raise CannotTellError(str(error)) from error
     flaws = [*_server_flaws(varz), *sync_flaws(jsz)]
+    clustered = bool(varz.get("cluster"))
     async with stores.bus(settings) as client:
         for stream in STREAMS:
-            flaws += await _examine_stream(client, stream, clustered=bool(varz.get("cluster")))
+            info = await _info(client, stream.name)
+            flaws += (
+                [*stream_flaws(info.config, stream), *_state_flaws(info, clustered=clustered)]
+                if info
+                else [_missing(f"stream {stream.name}", stream.summary)]
+            )
+        for bucket in BUCKETS:
+            info = await _info(client, bucket.stream)
+            flaws += (
+                [*bucket_flaws(info.config, bucket), *_state_flaws(info, clustered=clustered)]
+                if info
+                else [_missing(f"bucket {bucket.name}", bucket.summary)]
+            )
     return Examined(f"nats {varz.get('version')}", clock, flaws)
 
 
@@ -80,18 +93,19 @@ def _server_flaws(varz: dict[str, Any]) -> list[Flaw]:
     return flaws
 
 
-async def _examine_stream(client: Client, stream: Stream, *, clustered: bool) -> list[Flaw]:
+async def _info(client: Client, stream: str) -> StreamInfo | None:
     try:
-        info = await client.jetstream(timeout=_API_TIMEOUT_S).stream_info(stream.name)
+        return await client.jetstream(timeout=_API_TIMEOUT_S).stream_info(stream)
     except nats.js.errors.NotFoundError:
-        return [
-            Flaw(
-                what=f"stream {stream.name} isn't there",
-                why=f"It holds: {stream.summary[0].lower()}{stream.summary[1:]}",
-                mend="quotagate migrate makes the streams.",
-            )
-        ]
-    return [*stream_flaws(info.config, stream), *_state_flaws(info, clustered=clustered)]
+        return None
+
+
+def _missing(name: str, summary: str) -> Flaw:
+    return Flaw(
+        what=f"{name} isn't there",
+        why=f"It holds: {summary[0].lower()}{summary[1:]}",
+        mend="quotagate migrate makes the streams and buckets.",
+    )
 
 
 def _state_flaws(info: StreamInfo, *, clustered: bool) -> list[Flaw]:

@@ -25,6 +25,7 @@ from kit.bus.errors import (
     StreamRefusedError,
 )
 from kit.errors import NotReadyError
+from kit.flaws import Flaw, refuse
 
 ValueT = TypeVar("ValueT", bound=msgspec.Struct)
 
@@ -85,7 +86,8 @@ async def check_buckets(client: Client, buckets: Iterable[Bucket[Any]]) -> None:
     """See that each bucket exists, keeps its values on disk, and drops none to make room.
 
     Raises:
-        NotReadyError: one doesn't, or JetStream doesn't answer.
+        NotReadyError: one doesn't exist, or JetStream doesn't answer.
+        UnsafeServerError: there is a dangerous one among the `bucket_flaws`.
 
     """
     jetstream = client.jetstream(timeout=_API_TIMEOUT_S)
@@ -94,9 +96,27 @@ async def check_buckets(client: Client, buckets: Iterable[Bucket[Any]]) -> None:
             found = (await jetstream.stream_info(bucket.stream)).config
         except (nats.errors.Error, TimeoutError) as error:
             raise NotReadyError(f"bucket {bucket.name}: {type(error).__name__}") from error
-        safe = (found.storage, found.discard) == (StorageType.FILE, DiscardPolicy.NEW)
-        if not (safe and found.allow_msg_ttl):
-            raise NotReadyError(f"bucket {bucket.name}: quotagate migrate brings it to its form")
+        refuse(bucket_flaws(found, bucket))
+
+
+def bucket_flaws(found: StreamConfig, bucket: Bucket[Any]) -> list[Flaw]:
+    """Return how the stream of a bucket breaks what its contract says."""
+    problems = (
+        (found.storage != StorageType.FILE, "is kept in memory"),
+        (found.discard != DiscardPolicy.NEW, "drops old values when it is full"),
+        (not found.allow_msg_ttl, "gives no value a life of its own"),
+        (found.sealed, "is sealed: it takes nothing"),
+    )
+    return [
+        Flaw(
+            what=f"bucket {bucket.name} {what}",
+            why=f"It would forget: {bucket.summary[0].lower()}{bucket.summary[1:]}",
+            mend="quotagate migrate brings it to its form; one that is in memory must be made"
+            " anew.",
+        )
+        for wrong, what in problems
+        if wrong
+    ]
 
 
 @dataclass(frozen=True, slots=True)
