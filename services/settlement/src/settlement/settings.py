@@ -12,6 +12,13 @@ class Settings(NatsSettings, RedisSettings, PostgresSettings):
     consume_batch_records: int = Field(
         500, ge=1, le=10_000, description="Records taken off the stream and stored together."
     )
+    gather_ms: int = Field(
+        100,
+        ge=0,
+        le=5_000,
+        description="Milliseconds that a record waits for others, to be stored and charged with"
+        " them; a batch costs nearly the same whatever is in it.",
+    )
     ack_wait_s: float = Field(
         30.0,
         ge=1,

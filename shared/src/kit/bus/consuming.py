@@ -86,10 +86,11 @@ class Puller:
             await self._subscription.unsubscribe()
         self._subscription = None
 
-    async def fetch(self, batch: int, wait_s: float) -> Sequence[Msg]:
+    async def fetch(self, batch: int, wait_s: float, gather_s: float = 0) -> Sequence[Msg]:
         """Return what is there, `batch` messages at most, as soon as there is one.
 
-        Nothing when nothing came within `wait_s`.
+        Nothing when nothing came within `wait_s`. Where a batch costs much whatever is in it, the
+        first message may wait `gather_s` for others; it doesn't when a batch is there already.
 
         Raises:
             DisconnectedError: there is no connection, or the consumer is gone; then `open` again.
@@ -97,6 +98,8 @@ class Puller:
         """
         messages = await self._pull({"batch": 1, "expires": int(wait_s * _NS_PER_S)}, wait_s)
         if messages and batch > 1:
+            if gather_s and messages[0].metadata.num_pending < batch - 1:
+                await asyncio.sleep(gather_s)
             try:
                 messages += await self._pull({"batch": batch - 1, "no_wait": True}, 0)
             except DisconnectedError:

@@ -32,6 +32,7 @@ from settlement.store.records import Arrival, RecordStore, Stored
 # A fetch returns as soon as something arrives; this bounds how long a stop waits for it.
 _FETCH_WAIT_S = 0.25
 _RETRY_S = 0.5
+_MS_PER_S = 1_000
 _LOOP = "consume"
 # From this delivery on a record is handled alone.
 _ALONE_FROM_DELIVERY = 3
@@ -82,7 +83,9 @@ class Consume:
         while not stop.is_set():
             try:
                 messages = await self._puller.fetch(
-                    self._settings.consume_batch_records, _FETCH_WAIT_S
+                    self._settings.consume_batch_records,
+                    _FETCH_WAIT_S,
+                    self._settings.gather_ms / _MS_PER_S,
                 )
             except DisconnectedError as error:
                 _logger.warning("no records for now", detail=str(error))
