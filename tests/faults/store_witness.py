@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from faults.evidence import Debit, VersionSet
 from faults.world import World
 
+from kit import background
+
 _LINE = re.compile(
     rb'^\+(?P<s>\d+)\.(?P<us>\d{6}) \[\d+ [^\]]*\] "(?P<command>[A-Za-z]+)"(?: "(?P<key>[^"]*)"'
     rb'(?: "(?P<value>[^"]*)")?)?'
@@ -35,8 +37,7 @@ class StoreWitness:
     async def stop(self) -> None:
         """Watch no longer."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await background.cancel([self._task])
 
     async def _run(self) -> None:
         while True:

@@ -7,6 +7,7 @@ from faults.world import World
 from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
 from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
+from kit import background
 
 _RETRY_S = 0.1
 _NEXT_TIMEOUT_S = 1.0
@@ -34,8 +35,7 @@ class StreamWitness:
     async def stop(self) -> None:
         """Follow no longer."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await background.cancel([self._task])
 
     async def catch_up(self) -> None:
         """Return once everything that the stream has was seen, or after a while."""

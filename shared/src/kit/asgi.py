@@ -17,8 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from kit import log
-from kit.background import leave_if_crashed
+from kit import background, log
 from kit.errors import NotReadyError
 from kit.health import Health
 from kit.metrics import metrics
@@ -67,7 +66,7 @@ def lifespan(
     async def run(_app: object) -> AsyncIterator[None]:
         stop = asyncio.Event()
         task = asyncio.create_task(_keep_open(open_service, health, stop), name="service")
-        task.add_done_callback(leave_if_crashed)
+        task.add_done_callback(background.leave_if_crashed)
         yield
         health.stopping = True
         stop.set()
@@ -90,8 +89,7 @@ async def _keep_open(open_service: Open, health: Health, stop: asyncio.Event) ->
             stopped = asyncio.ensure_future(stop.wait())
             await asyncio.wait([opening, stopped], return_when=asyncio.FIRST_COMPLETED)
             if not opening.done():
-                opening.cancel()
-                await asyncio.wait([opening])
+                await background.cancel([opening])
                 return
             try:
                 opening.result()

@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any
 
 from kit import log
 
 Loop = Callable[[asyncio.Event], Coroutine[Any, Any, None]]
 """Works until the event is set, and then ends by itself, soon."""
+
+_ASK_AGAIN_S = 0.1
 
 _logger = log.get(__name__)
 
@@ -37,5 +39,18 @@ async def running(loop: Loop, name: str, grace_s: float) -> AsyncIterator[None]:
     finally:
         stop.set()
         await asyncio.wait([task], timeout=grace_s)
-        if task.cancel():
-            await asyncio.wait([task])
+        await cancel([task])
+
+
+async def cancel(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    """Cancel tasks and wait until they have ended; how they ended is for who asks them.
+
+    One `task.cancel()` isn't enough before Python 3.12: `asyncio.wait_for`, which the clients of
+    our servers use, swallows a cancellation that arrives together with its answer, and a loop
+    would go on for ever.
+    """
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_ASK_AGAIN_S)

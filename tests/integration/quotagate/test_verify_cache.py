@@ -1,14 +1,13 @@
 """Verify against Valkey: a cached balance is the settled one, unless something is on its way."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
 from integration.quotagate.scratch import Scratch
 from redis.asyncio import Redis
 
-from kit import redis
+from kit import background, redis
 from kit.money import floor_nano_usd
 from quotagate import stores
 from quotagate.verify import Kind, Options, Report, verify
@@ -118,9 +117,7 @@ async def test_a_difference_that_moves_is_being_worked_on(scratch: Scratch, cach
     try:
         report = await _verified(scratch)
     finally:
-        traffic.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await traffic
+        await background.cancel([traffic])
     assert report.counts == {}
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from prometheus_client import Gauge
 
-from kit import log
+from kit import background, log
 
 _logger = log.get(__name__)
 _IN_FLIGHT = Gauge("quotagate_in_flight", "Requests this process has in hand, drains included.")
@@ -73,8 +73,6 @@ class InFlight:
             waiting.hurry(0)
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=grace_s)
-            for task in late:
-                task.cancel()
             if late:
                 _logger.error("requests cancelled", count=len(late))
-                await asyncio.wait(late)
+                await background.cancel(late)

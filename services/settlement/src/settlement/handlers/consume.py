@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from nats.aio.msg import Msg
 
 from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
-from kit import log
+from kit import background, log
 from kit.bus.consuming import Durable, Puller
 from kit.bus.errors import BusError, DisconnectedError, NoReplyError
 from kit.crashpoint import crash_at
@@ -229,8 +229,7 @@ class Consume:
         try:
             yield
         finally:
-            keeping.cancel()
-            await asyncio.wait([keeping])
+            await background.cancel([keeping])
 
 
 def _groups(messages: Sequence[Msg]) -> list[list[Msg]]:
