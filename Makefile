@@ -6,6 +6,7 @@ ADMISSION ?= 1
 EDGE_PROXY ?= 1
 TIER_CACHE ?= 1
 SETTLEMENT ?= 1
+WORKERS ?= 3
 
 VENV := .venv
 READY := $(VENV)/.ready
@@ -68,8 +69,8 @@ ps: $(READY) ## show each process: state, health, port
 logs: $(READY) ## show the logs' last lines; NAME=admission for one, F=-f to follow
 	@$(BIN)/python -m quotagate logs $(NAME) $(F)
 
-test: $(READY) ## run all tests against real servers on free ports; some with: ARGS=tests/unit
-	@$(BIN)/python -m pytest --ignore=tests/faults $(ARGS)
+test: $(READY) ## run all tests, on real servers on free ports; some: ARGS=tests/unit WORKERS=0
+	@$(BIN)/python -m pytest --ignore=tests/faults --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 
 faults: $(READY) ## the long fault suite: 220 faults, and no promise broken; repeat with: SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m faults storm $(if $(SEED),--seed $(SEED))

@@ -1,11 +1,16 @@
-"""One edge between stand-ins and a fake provider for all tests here that don't break it."""
+"""One edge between stand-ins and a fake provider for all tests here that don't break it.
 
-from collections.abc import AsyncIterator
+The stand-ins answer in admission's and tier-cache's place, so they have a NATS of their own: on
+another's they would answer for the real ones.
+"""
+
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from integration.edge_proxy.raw_provider import RawProvider, raw_provider
 from integration.edge_proxy.world import World
 from integration.edge_proxy.world import world as new_world
+from stacks import stack_of_servers
 
 from quotagate.stack import Servers
 
@@ -21,14 +26,21 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers on which nobody but the stand-ins answers."""
+    with stack_of_servers("edge-proxy") as stack:
+        yield stack.servers
+
+
+@pytest.fixture(scope="session")
 async def raw() -> AsyncIterator[RawProvider]:
     """The provider `raw` of the shared world's routes; set its script."""
     async with raw_provider() as provider:
         yield provider
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 async def world(
     servers: Servers, raw: RawProvider, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[World]:
