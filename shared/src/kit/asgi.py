@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 from kit import background, log
 from kit.errors import NotReadyError
 from kit.health import Health
-from kit.metrics import metrics
+from kit.metrics import exposition
 from kit.settings import ServiceSettings
 
 Open = Callable[[contextlib.AsyncExitStack], Awaitable[None]]
@@ -49,6 +49,9 @@ def health_routes(health: Health) -> list[BaseRoute]:
         if problems:
             return JSONResponse({"status": "not ready", "reasons": dict(problems)}, 503)
         return JSONResponse({"status": "ready"})
+
+    async def metrics(_request: Request) -> Response:
+        return exposition(ready=not await health.problems())
 
     return [
         Route("/health/live", _live),

@@ -3,7 +3,6 @@
 import asyncio
 
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
-from starlette.requests import Request
 from starlette.responses import Response
 
 LATENCY_BUCKETS_S = (
@@ -13,9 +12,11 @@ LATENCY_BUCKETS_S = (
 
 
 _TASKS = Gauge("quotagate_tasks", "Tasks of this process, whatever they are busy with.")
+_READY = Gauge("quotagate_ready", "1 when this process may take work, as /health/ready says.")
 
 
-async def metrics(_request: Request) -> Response:
-    """Answer `/metrics`."""
+def exposition(*, ready: bool) -> Response:
+    """Answer `/metrics` with what this process has counted."""
     _TASKS.set(len(asyncio.all_tasks()))
+    _READY.set(ready)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

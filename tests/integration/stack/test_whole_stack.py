@@ -50,3 +50,11 @@ def test_no_log_holds_a_secret(stack: Stack) -> None:
     for log in (stack.directory / "logs").glob("*.log"):
         text = log.read_text(errors="replace")
         assert [secret for secret in secrets if secret in text] == [], log.name
+
+
+@pytest.mark.parametrize("service", sorted(MODULES))
+def test_readiness_is_a_metric_too(stack: Stack, service: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", stack.state.ports[service], timeout=10)
+    connection.request("GET", "/metrics")
+    assert "\nquotagate_ready 1.0\n" in connection.getresponse().read().decode()
+    connection.close()
