@@ -92,6 +92,7 @@ class Desk:
         secret_hash: bytes = bytes(32),
         allowed_models: list[str] | None = None,
         expires_at: datetime | None = None,
+        limits: dict[str, Any] | None = None,
     ) -> str:
         key_id = new_name("key")
         async with self._engine.begin() as connection:
@@ -103,6 +104,7 @@ class Desk:
                     secret_hash=secret_hash,
                     allowed_models=allowed_models,
                     expires_at=expires_at,
+                    limits=limits or {},
                 )
             )
         return key_id

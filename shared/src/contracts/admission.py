@@ -9,6 +9,7 @@ from contracts.contract import Message, RequestReply
 from contracts.ids import AttemptNo, KeyId, TeamId
 from contracts.limits import (
     Count,
+    KeyLimits,
     LimitExplanation,
     LimitReason,
     LimitScope,
@@ -29,6 +30,7 @@ __all__ = [
     "PREFLIGHT",
     "Decision",
     "Deployment",
+    "KeyLimits",
     "Lease",
     "LeaseReply",
     "LeaseRequest",
@@ -97,6 +99,8 @@ class PreflightRequest(Message, frozen=True, kw_only=True):
     further: bool = False
     """A retry or a fallback of an inference that was admitted: only the balance is judged, nothing
     moves, and the reply pins nothing."""
+    key_limits: KeyLimits | None = None
+    """What the key has of its own; None: nothing."""
 
 
 class PreflightReply(Message, frozen=True, kw_only=True):
@@ -109,6 +113,7 @@ class PreflightReply(Message, frozen=True, kw_only=True):
     """The longest wait until the limits that refused would admit."""
     limits: LimitState | None = None
     policy: Policy | None = None
+    """The tier's numbers as this key meets them: its own limits stand in `key_rates`."""
     prices: tuple[Price | None, ...] = ()
     """For each deployment of the request, in its order, the pinned price; None: not priced."""
     refusal: Refusal | None = None
@@ -170,6 +175,8 @@ class LimitsRequest(Message, frozen=True, kw_only=True):
     team_id: TeamId
     key_id: KeyId | None = None
     model: Model | None = None
+    key_limits: KeyLimits | None = None
+    """What the key has of its own; None: nothing."""
 
 
 class LimitsReply(Message, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from contracts.admission import Policy
+from contracts.admission import KeyLimits, Policy
 from contracts.contract import Message, RequestReply
 from contracts.ids import KeyId, TeamId
 from contracts.usage import Price
@@ -28,6 +28,8 @@ class KeyFacts(Message, frozen=True, kw_only=True):
     revoked: bool = False
     allowed_models: tuple[str, ...] | None = None
     """None: every model of the configuration."""
+    limits: KeyLimits | None = None
+    """What the key has of its own; None: nothing."""
 
 
 class KeyResolveReply(Message, frozen=True, kw_only=True):

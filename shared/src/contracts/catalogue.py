@@ -24,6 +24,7 @@ EVENTS: tuple[Event[Any], ...] = (
     control.TIER_CHANGED,
     control.POLICY_CHANGED,
     control.KEY_REVOKED,
+    control.KEY_CHANGED,
     control.ACCOUNT_ADJUSTED,
     control.PRICE_CHANGED,
     dead.DEAD_LETTERED,

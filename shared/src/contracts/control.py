@@ -39,6 +39,14 @@ class KeyRevoked(Message, frozen=True, kw_only=True):
     changed_at_us: int
 
 
+class KeyChanged(Message, frozen=True, kw_only=True):
+    """A key's limits, models, name or expiry changed; whoever remembers the key asks again."""
+
+    key_id: KeyId
+    team_id: TeamId
+    changed_at_us: int
+
+
 class AccountAdjusted(Message, frozen=True, kw_only=True):
     """A credit or an adjustment was committed to a team's account."""
 
@@ -82,6 +90,13 @@ KEY_REVOKED = Event(
     emitted_by=("control-plane",),
     stream=CONTROL_EVENTS.name,
     summary="A key was revoked; every edge forgets it.",
+)
+KEY_CHANGED = Event(
+    subject="quota.v1.control.key.changed.{key_id}",
+    message=KeyChanged,
+    emitted_by=("control-plane",),
+    stream=CONTROL_EVENTS.name,
+    summary="A key's limits, models or expiry changed; every edge asks for it again.",
 )
 ACCOUNT_ADJUSTED = Event(
     subject="quota.v1.control.account.adjusted.{team_id}",

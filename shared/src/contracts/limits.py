@@ -41,6 +41,21 @@ class Rates(Message, frozen=True, kw_only=True):
 
     rpm: PerMinute | None = None
     tpm: PerMinute | None = None
+    request_burst: Count = 0
+    """Requests of `rpm` that may be in debt beyond the one in turn."""
+    token_burst: Count = 0
+    """Tokens of `tpm` that may be in debt while requests are still admitted."""
+
+
+class KeyLimits(Rates, frozen=True, kw_only=True):
+    """The limits that one API key has of its own.
+
+    Each that it has takes the place of what the tier gives every key (`Policy.key_rates`), with its
+    burst and whether it is in shadow mode; what it doesn't have stays the tier's.
+    """
+
+    shadow: tuple[LimitReason, ...] = ()
+    """Limits of its own that are decided, counted and told, and refuse nobody."""
 
 
 class TokenWeights(Message, frozen=True, kw_only=True):
@@ -71,6 +86,10 @@ class Policy(Message, frozen=True, kw_only=True):
     """Input tokens per minute, cached input included, beside `tpm`."""
     output_tpm: PerMinute | None = None
     """Output tokens per minute, reasoning included, beside `tpm`."""
+    input_token_burst: Count = 0
+    """Tokens of `input_tpm` that may be in debt while requests are still admitted."""
+    output_token_burst: Count = 0
+    """Tokens of `output_tpm` that may be in debt while requests are still admitted."""
     tpm_weights: TokenWeights | None = None
     """For every limit of tokens per minute; None: each token counts as one."""
     max_concurrency: Count | None = None
@@ -81,7 +100,7 @@ class Policy(Message, frozen=True, kw_only=True):
     time_zone: str = "UTC"
     """Where the days of the daily limits begin, an IANA name."""
     key_rates: Rates | None = None
-    """What each API key of the team may use of the team's limits."""
+    """What each API key of the team may use of the team's limits, unless it has its own."""
     model_rates: dict[str, Rates] = msgspec.field(default_factory=dict)
     """What the team may use of a model, by the name that clients ask for."""
     shadow: tuple[LimitReason, ...] = ()

@@ -1,9 +1,10 @@
 """API keys: a public id for the lookup, and the hash of a secret nobody stores."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import CheckConstraint, Index, Text, func
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import CheckConstraint, Index, Text, func, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field
 
 from tables.base import ID, Base, id_check
@@ -16,6 +17,7 @@ class ApiKey(Base, table=True):
     __table_args__ = (
         id_check("key_id"),
         CheckConstraint("octet_length(secret_hash) = 32", name="secret_hash"),
+        CheckConstraint("jsonb_typeof(limits) = 'object'", name="limits"),
         Index(None, "team_id"),
     )
 
@@ -26,6 +28,10 @@ class ApiKey(Base, table=True):
     """HMAC-SHA256 of the secret under a pepper that is kept outside the database, 32 bytes."""
     allowed_models: list[str] | None = Field(default=None, sa_type=ARRAY(Text))
     """NULL: every model of the configuration."""
+    limits: dict[str, Any] = Field(
+        default_factory=dict, sa_type=JSONB, sa_column_kwargs={"server_default": text("'{}'")}
+    )
+    """Limits of its own by the names of contracts.admission.KeyLimits; a missing name is none."""
     created_at: datetime = Field(default=None, sa_column_kwargs={"server_default": func.now()})
     expires_at: datetime | None = None
     """Database clock. NULL: never."""

@@ -124,7 +124,7 @@ EDGE_BUGS = (
     ),
     Bug(
         name="revocations heard by nobody",
-        edits=(Edit(f"{_EDGE}/app.py", "    await keys.follow_revocations(client)\n", ""),),
+        edits=(Edit(f"{_EDGE}/app.py", "    await keys.follow_changes(client)\n", ""),),
         faults=(),
         calm_s=10,
         breaks=frozenset({Rule.REVOKED_KEY_ACCEPTED}),

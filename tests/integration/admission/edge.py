@@ -9,6 +9,7 @@ from contracts.admission import (
     POSTFLIGHT,
     PREFLIGHT,
     Deployment,
+    KeyLimits,
     Lease,
     LeaseReply,
     LeaseRequest,
@@ -39,6 +40,7 @@ class Edge:
         deadline_s: float = TIMEOUT_S,
         estimate: int = 0,
         further: bool = False,
+        key_limits: KeyLimits | None = None,
     ) -> PreflightReply:
         """Ask whether a team may call; `models` are the deployments', by default the one."""
         request = PreflightRequest(
@@ -52,6 +54,7 @@ class Edge:
             deadline_us=_from_now_us(deadline_s),
             estimated_input_tokens=estimate,
             further=further,
+            key_limits=key_limits,
         )
         reply: PreflightReply = await self._bus.ask(PREFLIGHT, request)
         return reply

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from contracts.admission import (
     LIMITS,
     Decision,
+    KeyLimits,
     LimitReason,
     LimitScope,
     LimitsReply,
@@ -27,6 +28,7 @@ from contracts.admission import (
 )
 from contracts.usage import Usage
 from quotagate.stack import Servers
+from redis_scripts.keys import key_tat
 
 FAST = {"rpm": 60_000_000, "tpm": 10**9}
 DAY_US = 86_400_000_000
@@ -191,6 +193,43 @@ async def test_a_key_and_a_model_have_limits_of_their_own(
     reply = await edge.preflight(of_model.team_id)
     assert refused_by(reply) is LimitReason.MODEL_TOKENS
     assert 59_000_000 < reply.retry_after_us <= 60_000_000
+
+
+async def test_a_keys_own_limit_takes_the_place_of_the_tiers_for_keys(
+    edge: Edge, desk: Desk, operator: Redis
+) -> None:
+    team = await team_of(desk, operator, key_rates={"rpm": 1, "tpm": 60_000})
+    own = KeyLimits(rpm=60_000_000, tpm=60, token_burst=30)
+    admitted = await edge.preflight(team.team_id, key_limits=own)
+    # Postflight charges what preflight pinned: 60 of 60 a minute.
+    await edge.postflight(team.team_id, admitted, Usage(input=60))
+    reply = await edge.preflight(team.team_id, key_limits=own)
+    assert refused_by(reply) is LimitReason.KEY_TOKENS
+    assert reply.refusal is not None
+    assert (reply.refusal.scope, reply.refusal.limit) == (LimitScope.KEY, 60)
+    # The next is admitted when the debt is within the burst; it is gone half a minute later.
+    assert reply.refusal.resets_at_us is not None
+    assert reply.limits is not None
+    assert 29_000_000 < reply.retry_after_us <= 30_000_000
+    await operator.incrby(key_tat("key", "token").of(team.team_id), -30_000_000)
+    assert (await edge.preflight(team.team_id, key_limits=own)).decision is Decision.ALLOWED
+
+
+async def test_explain_knows_a_keys_own_limits(
+    edge: Edge, desk: Desk, operator: Redis, control_plane: Bus
+) -> None:
+    team = await team_of(desk, operator, key_rates={"tpm": 600})
+    own = KeyLimits(rpm=60, request_burst=5, shadow=(LimitReason.KEY_REQUESTS,))
+    await edge.preflight(team.team_id, key_limits=own)
+    before = await team.snapshot()
+    request = LimitsRequest(team_id=team.team_id, key_id="key", key_limits=own)
+    reply: LimitsReply = await control_plane.ask(LIMITS, request)
+    assert await team.snapshot() == before
+    explained = {each.reason: each for each in reply.explained}
+    requests, tokens = explained[LimitReason.KEY_REQUESTS], explained[LimitReason.KEY_TOKENS]
+    assert (requests.limit, requests.remaining, requests.used) == (60, 5, 1)
+    assert (requests.shadow, tokens.limit, tokens.shadow) == (True, 600, False)
+    assert reply.decides is None
 
 
 async def test_in_shadow_mode_a_limit_tells_and_is_charged_only_what_it_let_through(

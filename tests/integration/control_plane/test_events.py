@@ -23,6 +23,7 @@ async def test_every_change_has_its_event(operator: httpx.AsyncClient, servers: 
     tier = await told(operator.put(f"/tiers/{tier_id}", json={"rpm": 1, "tpm": 1}), 201)
     moved = await told(operator.put(f"/teams/{team_id}/tier", json={"tier_id": tier_id}))
     key = await told(operator.post(f"/teams/{team_id}/keys", json={}), 201)
+    changed = await told(operator.patch(f"/keys/{key['key_id']}", json={"limits": {"rpm": 1}}))
     revoked = await told(operator.delete(f"/keys/{key['key_id']}"))
     entry = await credit(operator, team_id, "0.1")
     expected: dict[str, tuple[Json, Json]] = {
@@ -30,6 +31,10 @@ async def test_every_change_has_its_event(operator: httpx.AsyncClient, servers: 
         f"quota.v1.control.tier.changed.{team_id}": (
             moved,
             {"team_id": team_id, "tier_id": tier_id, "version": 2},
+        ),
+        f"quota.v1.control.key.changed.{key['key_id']}": (
+            changed,
+            {"key_id": key["key_id"], "team_id": team_id},
         ),
         f"quota.v1.control.key.revoked.{key['key_id']}": (
             revoked,

@@ -87,6 +87,94 @@ async def test_impossible_keys_are_refused(
     assert (await told(operator.get(f"/teams/{team_id}/keys")))["items"] == []
 
 
+async def test_a_key_has_limits_of_its_own_until_they_are_taken_away(
+    operator: httpx.AsyncClient,
+) -> None:
+    path = f"/teams/{await open_team(operator)}/keys"
+    own = {"rpm": 5, "request_burst": 2, "shadow": ["key_requests"]}
+    made = await told(operator.post(path, json={"limits": own}), 201)
+    assert made["limits"] == {"tpm": None, "token_burst": 0} | own
+
+    narrower = {"limits": {"tpm": 9}, "allowed_models": ["m"], "name": "narrow"}
+    changed = await told(operator.patch(f"/keys/{made['key_id']}", json=narrower))
+    # All of its limits are replaced, and what wasn't named stays.
+    assert (changed["limits"]["rpm"], changed["limits"]["tpm"]) == (None, 9)
+    assert (changed["allowed_models"], changed["name"]) == (["m"], "narrow")
+    assert changed["event_id"] is not None
+    again = await told(operator.patch(f"/keys/{made['key_id']}", json=narrower))
+    assert again == changed | {"event_id": None}
+
+    plain = await told(
+        operator.patch(f"/keys/{made['key_id']}", json={"limits": None, "allowed_models": None})
+    )
+    assert (plain["limits"], plain["allowed_models"], plain["name"]) == (None, None, "narrow")
+    (listed,) = (await told(operator.get(path)))["items"]
+    del plain["event_id"]
+    assert listed == plain
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "field"),
+    [
+        pytest.param({}, "invalid_value", "limits", id="none"),
+        pytest.param({"rpm": 0}, "invalid_value", "limits.rpm", id="no requests"),
+        pytest.param({"tpm": -1}, "invalid_value", "limits.tpm", id="negative tokens"),
+        pytest.param({"tpm": "9"}, "invalid_value", "limits.tpm", id="a string"),
+        pytest.param({"rps": 1}, "unknown_field", "limits.rps", id="an unknown field"),
+        pytest.param({"request_burst": 1}, "invalid_value", "limits", id="a burst of nothing"),
+        pytest.param(
+            {"rpm": 1, "token_burst": 1},
+            "invalid_value",
+            "limits.token_burst",
+            id="a burst without its limit",
+        ),
+        pytest.param(
+            {"rpm": 1, "request_burst": 2},
+            "invalid_value",
+            "limits.request_burst",
+            id="a burst above the limit",
+        ),
+        pytest.param(
+            {"rpm": 1, "shadow": ["key_tokens"]},
+            "invalid_value",
+            "limits.shadow",
+            id="shadow of what it doesn't have",
+        ),
+        pytest.param(
+            {"rpm": 1, "shadow": ["requests"]},
+            "invalid_value",
+            "limits.shadow",
+            id="shadow of the team's",
+        ),
+    ],
+)
+async def test_impossible_limits_of_a_key_are_refused(
+    operator: httpx.AsyncClient, limits: Json, code: str, field: str
+) -> None:
+    path = f"/teams/{await open_team(operator)}/keys"
+    await refused(operator.post(path, json={"limits": limits}), 422, code, field)
+    made = await told(operator.post(path, json={}), 201)
+    patch = operator.patch(f"/keys/{made['key_id']}", json={"limits": limits})
+    await refused(patch, 422, code, field)
+    (listed,) = (await told(operator.get(path)))["items"]
+    assert listed["limits"] is None
+
+
+async def test_what_can_not_be_changed(operator: httpx.AsyncClient) -> None:
+    path = f"/teams/{await open_team(operator)}/keys"
+    made = await told(operator.post(path, json={}), 201)
+    this = f"/keys/{made['key_id']}"
+    past = {"expires_at": "2001-01-01T00:00:00Z"}
+    await refused(operator.patch(this, json=past), 422, "invalid_value", "expires_at")
+    await refused(operator.patch(this, json={"name": None}), 422, "invalid_value", "name")
+    await refused(operator.patch(this, json={"team_id": "x"}), 422, "unknown_field", "team_id")
+    unchanged = await told(operator.patch(this, json={}))
+    assert unchanged["event_id"] is None
+    await told(operator.delete(this))
+    await refused(operator.patch(this, json={"name": "late"}), 409, "key_revoked")
+    await refused(operator.patch("/keys/nobody", json={}), 404, "key_not_found")
+
+
 async def test_a_key_is_revoked_once_and_stays_listed(operator: httpx.AsyncClient) -> None:
     team_id = await open_team(operator)
     made = await told(operator.post(f"/teams/{team_id}/keys", json={}), 201)

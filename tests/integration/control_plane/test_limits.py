@@ -81,6 +81,29 @@ async def test_what_a_request_moved_is_seen(operator: httpx.AsyncClient, edge: B
     assert account["cached_note"] is None
 
 
+@pytest.mark.usefixtures("admission")
+async def test_a_keys_own_limits_are_explained_to_its_team_alone(
+    operator: httpx.AsyncClient, edge: Bus
+) -> None:
+    team_id, model = await open_team(operator), await priced_model(operator)
+    await credit(operator, team_id)
+    new = {"limits": {"rpm": 7, "request_burst": 3}}
+    key = await told(operator.post(f"/teams/{team_id}/keys", json=new), 201)
+    while await preflight(edge, team_id, model) is not Decision.ALLOWED:
+        pass  # admission loads the new price within moments of its event
+    path = f"/teams/{team_id}/limits"
+    told_of_key = await told(operator.get(path, params={"key_id": key["key_id"]}))
+    (own,) = [each for each in told_of_key["explained"] if each["scope"] == "key"]
+    assert (own["reason"], own["limit"], own["remaining"]) == ("key_requests", 7, 4)
+    told_of_team = await told(operator.get(path))
+    assert [each["scope"] for each in told_of_team["explained"]] == ["team", "team"]
+
+    other = await open_team(operator)
+    for team, asked in ((other, key["key_id"]), (team_id, "nobody")):
+        get = operator.get(f"/teams/{team}/limits", params={"key_id": asked})
+        await refused(get, 404, "key_not_found")
+
+
 async def test_without_admission_limits_are_unknown_and_the_account_is_not(
     servers: Servers, tmp_path: Path, operator: httpx.AsyncClient
 ) -> None:

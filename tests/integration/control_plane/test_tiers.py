@@ -30,12 +30,13 @@ async def test_a_tier_is_created_and_told(operator: httpx.AsyncClient) -> None:
 FURTHER = {
     "input_tpm": 80_000,
     "output_tpm": 20_000,
+    "input_token_burst": 8_000,
     "tpm_weights": {"cache_read": "0.10"},
     "max_concurrency": 5,
     "daily_requests": 1_000,
     "daily_tokens": 5_000_000,
     "time_zone": "Europe/Berlin",
-    "key_rates": {"rpm": 10},
+    "key_rates": {"rpm": 10, "request_burst": 5},
     "model_rates": {"gpt-4o-mini": {"tpm": 50_000}},
     "shadow": ["model_tokens", "day_requests"],
 }
@@ -49,7 +50,8 @@ async def test_further_limits_are_told_and_reach_admission(
     made = await told(operator.put(f"/tiers/{tier_id}", json=numbers), 201)
     weights = dict.fromkeys(TokenWeights.__struct_fields__, "1") | {"cache_read": "0.1"}
     assert made["tpm_weights"] == weights
-    assert made["model_rates"] == {"gpt-4o-mini": {"rpm": None, "tpm": 50_000}}
+    unlimited = {"rpm": None, "request_burst": 0, "token_burst": 0}
+    assert made["model_rates"] == {"gpt-4o-mini": {"tpm": 50_000} | unlimited}
     again = await told(operator.put(f"/tiers/{tier_id}", json=numbers))
     assert (again["version"], again["event_id"]) == (1, None)
 
@@ -85,7 +87,16 @@ async def test_new_numbers_raise_the_version_and_the_same_ones_do_nothing(
         pytest.param({"rpm": 1, "tpm": 1}, id="the smallest"),
         pytest.param({"rpm": 60_000_000, "tpm": 10**12}, id="the largest"),
         pytest.param(
-            {"rpm": 2, "tpm": 3, "request_burst": 2_880, "token_burst": 4_320}, id="a day"
+            {"rpm": 2, "tpm": 3, "request_burst": 2, "token_burst": 3},
+            id="bursts of a minute",
+        ),
+        pytest.param(
+            {"rpm": 2, "tpm": 3, "key_rates": {"rpm": 2, "tpm": 3}, "output_tpm": 3},
+            id="parts that are the whole",
+        ),
+        pytest.param(
+            {"rpm": 2, "tpm": 3, "key_rates": {"rpm": 9}, "shadow": ["requests"]},
+            id="a part of what refuses nobody",
         ),
     ],
 )
@@ -109,10 +120,58 @@ async def test_possible_numbers(operator: httpx.AsyncClient, numbers: Json) -> N
         pytest.param({"request_burst": -1}, "invalid_value", "request_burst", id="negative burst"),
         pytest.param({"token_burst": -1}, "invalid_value", "token_burst", id="negative tokens"),
         pytest.param(
-            {"request_burst": 86_401}, "invalid_value", "request_burst", id="over a day of requests"
+            {"request_burst": 61}, "invalid_value", "request_burst", id="a burst above rpm"
         ),
         pytest.param(
-            {"token_burst": 86_400_001}, "invalid_value", "token_burst", id="over a day of tokens"
+            {"token_burst": 60_001}, "invalid_value", "token_burst", id="a burst above tpm"
+        ),
+        pytest.param(
+            {"token_burst": 10**40}, "invalid_value", "token_burst", id="a burst beyond 64 bits"
+        ),
+        pytest.param(
+            {"input_tpm": 9, "input_token_burst": 10},
+            "invalid_value",
+            "input_token_burst",
+            id="a burst above input_tpm",
+        ),
+        pytest.param(
+            {"output_token_burst": 1},
+            "invalid_value",
+            "output_token_burst",
+            id="a burst without output_tpm",
+        ),
+        pytest.param(
+            {"key_rates": {"rpm": 2, "request_burst": 3}},
+            "invalid_value",
+            "key_rates.request_burst",
+            id="a burst above a key's rpm",
+        ),
+        pytest.param(
+            {"model_rates": {"m": {"rpm": 2, "token_burst": 1}}},
+            "invalid_value",
+            "model_rates.m.token_burst",
+            id="a burst without a model's tpm",
+        ),
+        pytest.param(
+            {"key_rates": {"rpm": 61}}, "invalid_value", "key_rates.rpm", id="a key above its team"
+        ),
+        pytest.param(
+            {"key_rates": {"tpm": 60_001}},
+            "invalid_value",
+            "key_rates.tpm",
+            id="a key's tokens above its team's",
+        ),
+        pytest.param(
+            {"model_rates": {"m": {"tpm": 60_001}}},
+            "invalid_value",
+            "model_rates.m.tpm",
+            id="a model above the team",
+        ),
+        pytest.param(
+            {"input_tpm": 60_001}, "invalid_value", "input_tpm", id="input above all tokens"
+        ),
+        pytest.param(
+            {"output_tpm": 60_001}, "invalid_value", "output_tpm", id="output above all tokens"
         ),
         pytest.param({"input_tpm": 0}, "invalid_value", "input_tpm", id="no input tokens"),
         pytest.param({"max_concurrency": 0}, "invalid_value", "max_concurrency", id="none at once"),

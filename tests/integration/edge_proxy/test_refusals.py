@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from integration.edge_proxy.stand_ins import BEFORE, Latch
 from integration.edge_proxy.world import World, eventually
 
-from contracts.admission import Decision, PreflightReply, PreflightRequest
-from contracts.control import KEY_REVOKED, KeyRevoked
+from contracts.admission import Decision, KeyLimits, PreflightReply, PreflightRequest
+from contracts.control import KEY_CHANGED, KEY_REVOKED, KeyChanged, KeyRevoked
 from contracts.errors import ErrorCode
 from kit.bus.publishing import Publisher
 from kit.bus.serving import ReplyError
@@ -166,6 +167,26 @@ async def test_a_revoked_key_is_forgotten(world: World) -> None:
         return (await world.ask(team)).status_code == 401
 
     await eventually(refused)
+
+
+async def test_a_changed_key_is_asked_for_again_and_its_limits_go_to_admission(
+    world: World,
+) -> None:
+    team, own = world.team(), KeyLimits(rpm=5, request_burst=2)
+    assert (await world.ask(team)).status_code == 200
+    facts = world.stand_ins.keys[team.key_id]
+    world.stand_ins.keys[team.key_id] = msgspec.structs.replace(facts, limits=own)
+    event = KeyChanged(key_id=team.key_id, team_id=team.team_id, changed_at_us=1)
+    await Publisher(world.bus).publish(KEY_CHANGED, team.key_id, event, f"c-{team.key_id}", 10)
+
+    async def told() -> bool:
+        assert (await world.ask(team)).status_code == 200
+        return world.stand_ins.preflights_of(team.team_id)[-1].key_limits is not None
+
+    await eventually(told)
+    asked = [request.key_limits for request in world.stand_ins.preflights_of(team.team_id)]
+    assert asked[0] is None
+    assert asked[-1] == own
 
 
 async def test_a_revocation_overtakes_an_answer_on_its_way(world: World) -> None:

@@ -47,9 +47,13 @@ class Team:
                 await self.redis.set(key, value, px=5_400_000)
 
     async def snapshot(self) -> dict[str, tuple[bytes, int]]:
-        """Return each key's serialised value and the very millisecond at which it expires."""
+        """Return each key's serialised value and the very millisecond at which it expires.
+
+        Of all the keys that the team has at the moment, those of its further limits too.
+        """
         snapshot = {}
-        for key in self.keys:
+        for found in await self.redis.keys(f"quota:{{{self.team_id}}}:*"):
+            key = found.decode() if isinstance(found, bytes) else found
             value = await self.redis.dump(key)
             if value is not None:
                 snapshot[key] = (value, await self.redis.pexpiretime(key))

@@ -33,7 +33,11 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
     },
     "api_key": {
         "tier_cache": {READ},
-        "control_plane": {READ, ADD, "UPDATE(allowed_models, expires_at, name, revoked_at)"},
+        "control_plane": {
+            READ,
+            ADD,
+            "UPDATE(allowed_models, expires_at, limits, name, revoked_at)",
+        },
     },
     "inference_record": {
         "tier_cache": {

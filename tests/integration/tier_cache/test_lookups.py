@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from contracts.admission import Policy
+from contracts.admission import KeyLimits, LimitReason, Policy
 from contracts.cache import KeyFacts, KeyResolveRequest, PoliciesRequest, PricesRequest
 from contracts.errors import ErrorCode
 from kit import postgres
@@ -32,6 +32,7 @@ async def test_a_key_is_told_with_all_the_edge_needs(desk: Desk, lookups: Lookup
         secret_hash=bytes(range(32)),
         allowed_models=["a", "b"],
         expires_at=datetime(2100, 1, 1, tzinfo=UTC),
+        limits={"rpm": 7, "request_burst": 2, "shadow": ["key_requests"]},
     )
     reply = await lookups.resolve_key(KeyResolveRequest(key_id=key_id))
     assert reply.key == KeyFacts(
@@ -40,6 +41,7 @@ async def test_a_key_is_told_with_all_the_edge_needs(desk: Desk, lookups: Lookup
         secret_hash=bytes(range(32)).hex(),
         expires_at_us=4_102_444_800_000_000,
         allowed_models=("a", "b"),
+        limits=KeyLimits(rpm=7, request_burst=2, shadow=(LimitReason.KEY_REQUESTS,)),
     )
 
 
@@ -49,7 +51,8 @@ async def test_a_plain_key_never_expires_and_may_use_everything(
     key_id = await desk.add_key(await desk.open_team())
     key = (await lookups.resolve_key(KeyResolveRequest(key_id=key_id))).key
     assert key is not None
-    assert (key.expires_at_us, key.allowed_models, key.revoked) == (None, None, False)
+    assert (key.expires_at_us, key.allowed_models, key.limits) == (None, None, None)
+    assert not key.revoked
 
 
 async def test_a_revoked_key_says_so_at_the_next_question(desk: Desk, lookups: Lookups) -> None:

@@ -39,7 +39,7 @@ USES: Mapping[str, Use] = MappingProxyType(
                 admission.LEASE_RELEASE,
                 cache.KEY_RESOLVE,
             ),
-            hears=(control.KEY_REVOKED,),
+            hears=(control.KEY_REVOKED, control.KEY_CHANGED),
         ),
         "admission": Use(
             asks=(

@@ -56,7 +56,9 @@ RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyT
             "tier": {**_READ, "INSERT": _TIER | {"tier_id"}, "UPDATE": _TIER},
             "api_key": {
                 **_READ_ADD,
-                "UPDATE": frozenset({"name", "allowed_models", "expires_at", "revoked_at"}),
+                "UPDATE": frozenset(
+                    {"name", "allowed_models", "limits", "expires_at", "revoked_at"}
+                ),
             },
             "outbox": {**_READ_ADD, "UPDATE": frozenset({"published_at"}), "DELETE": ALL},
             "admin_idempotency": {

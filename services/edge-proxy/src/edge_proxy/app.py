@@ -140,7 +140,7 @@ async def _open(
         ),
     )
     directories.append(keys)
-    await keys.follow_revocations(client)
+    await keys.follow_changes(client)
     idempotency = await _open_idempotency(settings, client, stack)
     providers = ProviderClient(routes.providers)
     stack.push_async_callback(providers.close)

@@ -72,6 +72,7 @@ def test_every_address_of_the_contract_is_there(document: Json) -> None:
         "PUT /teams/{team_id}/tier",
         "POST /teams/{team_id}/keys",
         "GET /teams/{team_id}/keys",
+        "PATCH /keys/{key_id}",
         "DELETE /keys/{key_id}",
         "POST /teams/{team_id}/credits",
         "POST /teams/{team_id}/adjustments",

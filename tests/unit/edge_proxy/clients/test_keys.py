@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contracts.admission import KeyLimits
 from contracts.cache import KeyFacts, KeyResolveReply
 from edge_proxy.clients.keys import KeyDirectory, KeyTimes
 from edge_proxy.errors import KeyLookupError
@@ -13,6 +14,7 @@ from kit.clock import SystemClock
 
 FACTS = KeyFacts(key_id="k", team_id="t", secret_hash="")
 REVOKED = KeyFacts(key_id="k", team_id="t", secret_hash="", revoked=True)
+CHANGED = KeyFacts(key_id="k", team_id="t", secret_hash="", limits=KeyLimits(rpm=1))
 TIMES = KeyTimes(lookup_timeout_ms=1_000, fresh_s=30, stale_s=300)
 
 Said = KeyFacts | Exception | None
@@ -68,6 +70,49 @@ async def test_what_was_asked_before_everything_was_forgotten_is_asked_again() -
     # Nor has the old answer been remembered.
     assert await keys.find("k") is None
     assert tier_cache.asked.empty()
+
+
+async def test_a_change_overtakes_an_answer() -> None:
+    tier_cache = SlowTierCache()
+    keys = directory(tier_cache)
+    finding = asyncio.create_task(keys.find("k"))
+    old_answer = await tier_cache.asked.get()
+    tier_cache.truth = CHANGED
+    keys.changed("k")
+    joining = asyncio.create_task(keys.find("k"))
+    new_answer = await tier_cache.asked.get()
+    old_answer.set()
+    new_answer.set()
+    assert await joining == CHANGED
+    assert await finding == CHANGED
+    # Nor has the old answer been remembered.
+    assert await keys.find("k") == CHANGED
+    assert tier_cache.asked.empty()
+
+
+async def test_a_change_of_one_key_is_no_news_of_another() -> None:
+    tier_cache = SlowTierCache()
+    keys = directory(tier_cache)
+    finding = asyncio.create_task(keys.find("k"))
+    (await tier_cache.asked.get()).set()
+    assert await finding == FACTS
+    keys.changed("another")
+    assert await keys.find("k") == FACTS
+    assert tier_cache.asked.empty()
+
+
+async def test_after_a_change_what_was_known_is_no_help_when_nobody_answers() -> None:
+    tier_cache = SlowTierCache()
+    keys = directory(tier_cache)
+    finding = asyncio.create_task(keys.find("k"))
+    (await tier_cache.asked.get()).set()
+    assert await finding == FACTS
+    tier_cache.truth = NoReplyError()
+    keys.changed("k")
+    again = asyncio.create_task(keys.find("k"))
+    (await tier_cache.asked.get()).set()
+    with pytest.raises(KeyLookupError):
+        await again
 
 
 async def test_a_key_made_meanwhile_is_found() -> None:

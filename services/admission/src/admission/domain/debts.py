@@ -5,14 +5,13 @@ Such a debt is cut to the longest explicable one, which must lie far above any r
 one is never forgiven.
 """
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from admission.domain.policy import cost_at, request_burst_us
+from admission.domain.policy import cost_at, interval_us, rate_bursts_us, request_burst_us
 from admission.domain.tokens import heaviest
-from contracts.admission import Policy
+from contracts.admission import Policy, Rates
 
 # Whatever the tiers of today are: a debt may come from one that was slower not long ago.
 _FLOOR_US = 24 * 3_600_000_000
@@ -41,21 +40,32 @@ def longest_debts(policies: Iterable[Policy], explicable_tokens: int) -> Longest
     """
     longest = LongestDebts()
     for policy in policies:
-        requests_us = max(cost_at(rpm, 1) for rpm in _per_minute(policy, "rpm"))
-        slowest_tpm = min(_per_minute(policy, "tpm"))
+        requests_us = max(_request_debts_us(policy))
+        slowest_tpm = min(_tokens_per_minute(policy))
         tokens_us = cost_at(slowest_tpm, explicable_tokens * heaviest(policy.tpm_weights))
         longest = longest.or_longer(
-            LongestDebts(
-                min(_MOST_US, request_burst_us(policy) + requests_us), min(_MOST_US, tokens_us)
-            )
+            LongestDebts(min(_MOST_US, requests_us), min(_MOST_US, tokens_us))
         )
     return longest
 
 
-def _per_minute(policy: Policy, what: Literal["rpm", "tpm"]) -> list[int]:
-    """Return the policy's every limit of requests, or of tokens, per minute."""
-    rates = [policy.key_rates, *policy.model_rates.values()]
-    found = [getattr(policy, what), *(getattr(one, what) for one in rates if one is not None)]
-    if what == "tpm":
-        found += [policy.input_tpm, policy.output_tpm]
-    return [limit for limit in found if limit is not None]
+def _request_debts_us(policy: Policy) -> Iterator[int]:
+    """Return the debts of a full burst and the request after it, of each limit of requests."""
+    yield request_burst_us(policy) + interval_us(policy)
+    for rates in _all_rates(policy):
+        if rates.rpm is not None:
+            yield rate_bursts_us(rates)[0] + cost_at(rates.rpm, 1)
+
+
+def _tokens_per_minute(policy: Policy) -> Iterator[int]:
+    """Return the policy's every limit of tokens per minute."""
+    rates = (each.tpm for each in _all_rates(policy))
+    for limit in (policy.tpm, policy.input_tpm, policy.output_tpm, *rates):
+        if limit is not None:
+            yield limit
+
+
+def _all_rates(policy: Policy) -> Iterator[Rates]:
+    if policy.key_rates is not None:
+        yield policy.key_rates
+    yield from policy.model_rates.values()

@@ -12,6 +12,7 @@ import msgspec
 from admission.domain.policy import (
     cost_at,
     interval_us,
+    rate_bursts_us,
     request_burst_us,
     token_burst_us,
 )
@@ -97,10 +98,12 @@ def further_limits(policy: Policy, subject: Subject) -> tuple[Limit, ...]:
 
 
 def _debts(policy: Policy, subject: Subject) -> Iterator[DebtLimit]:
-    if policy.input_tpm is not None:
-        yield _tokens(policy, LimitReason.INPUT_TOKENS, policy.input_tpm)
-    if policy.output_tpm is not None:
-        yield _tokens(policy, LimitReason.OUTPUT_TOKENS, policy.output_tpm)
+    reason, per_minute = LimitReason.INPUT_TOKENS, policy.input_tpm
+    if per_minute is not None:
+        yield _tokens(policy, reason, per_minute, cost_at(per_minute, policy.input_token_burst))
+    reason, per_minute = LimitReason.OUTPUT_TOKENS, policy.output_tpm
+    if per_minute is not None:
+        yield _tokens(policy, reason, per_minute, cost_at(per_minute, policy.output_token_burst))
     if policy.key_rates is not None and subject.key_id is not None:
         reasons = (LimitReason.KEY_REQUESTS, LimitReason.KEY_TOKENS)
         yield from _rates(policy, policy.key_rates, reasons)
@@ -112,16 +115,16 @@ def _debts(policy: Policy, subject: Subject) -> Iterator[DebtLimit]:
 def _rates(
     policy: Policy, rates: Rates, reasons: tuple[LimitReason, LimitReason]
 ) -> Iterator[DebtLimit]:
+    request_burst, token_burst = rate_bursts_us(rates)
     if rates.rpm is not None:
-        yield DebtLimit(
-            reasons[0], rates.rpm, cost_at(rates.rpm, 1), 0, reasons[0] in policy.shadow
-        )
+        shadow = reasons[0] in policy.shadow
+        yield DebtLimit(reasons[0], rates.rpm, cost_at(rates.rpm, 1), request_burst, shadow)
     if rates.tpm is not None:
-        yield _tokens(policy, reasons[1], rates.tpm)
+        yield _tokens(policy, reasons[1], rates.tpm, token_burst)
 
 
-def _tokens(policy: Policy, reason: LimitReason, per_minute: int) -> DebtLimit:
-    return DebtLimit(reason, per_minute, 0, 0, reason in policy.shadow)
+def _tokens(policy: Policy, reason: LimitReason, per_minute: int, burst_us: int) -> DebtLimit:
+    return DebtLimit(reason, per_minute, 0, burst_us, reason in policy.shadow)
 
 
 def _lease(policy: Policy) -> Iterator[LeaseLimit]:

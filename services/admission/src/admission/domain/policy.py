@@ -4,7 +4,7 @@ All division is of integers and rounds up, so a limit is never exceeded by round
 """
 
 from admission.domain.tokens import Tokens
-from contracts.admission import Policy
+from contracts.admission import Policy, Rates
 
 MINUTE_US = 60_000_000
 
@@ -41,6 +41,17 @@ def request_burst_us(policy: Policy) -> int:
 def token_burst_us(policy: Policy) -> int:
     """Return the token debt within which requests are still admitted: the burst's own cost."""
     return cost_us(policy, policy.token_burst)
+
+
+def rate_bursts_us(rates: Rates) -> tuple[int, int]:
+    """Return the bursts of a key's or a model's rates, of requests and of tokens, as above.
+
+    One without its limit is nothing.
+    """
+    return (
+        rates.request_burst * cost_at(rates.rpm, 1) if rates.rpm is not None else 0,
+        cost_at(rates.tpm, rates.token_burst) if rates.tpm is not None else 0,
+    )
 
 
 def remaining_requests(policy: Policy, debt_us: int) -> int:

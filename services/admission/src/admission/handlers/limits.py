@@ -4,6 +4,7 @@ import msgspec
 
 from admission.domain import decision
 from admission.domain.limits import Subject, limits_of
+from admission.domain.own_limits import as_met_by
 from admission.domain.state import whole_state
 from admission.handlers.answers import moment, values_of
 from admission.handlers.failures import FAILURES, reply_error
@@ -36,6 +37,7 @@ class TellLimits:
             state = await self._limits.state(request.team_id)
             policy = None if state.tier_id is None else self._memory.policy(state.tier_id)
             if policy is not None:
+                policy = as_met_by(policy, request.key_limits)
                 state = await self._limits.further_state(asking, policy)
             return _told(asking, policy, state)
         except FAILURES as error:

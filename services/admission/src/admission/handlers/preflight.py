@@ -7,6 +7,7 @@ import msgspec
 from admission.clients.tier_cache import TierCache
 from admission.domain.days import days_around
 from admission.domain.limits import Subject
+from admission.domain.own_limits import as_met_by
 from admission.errors import StoreUnavailableError
 from admission.handlers.answers import counted, reply
 from admission.handlers.failures import FAILURES, reply_error
@@ -71,6 +72,7 @@ class Preflight:
             Subject(request.key_id, request.model),
             f"{request.inference_id}:{request.attempt_no}",
             request.estimated_input_tokens,
+            request.key_limits,
         )
         try:
             async with asyncio.timeout((request.deadline_us - now_us) / _US_PER_S):
@@ -97,10 +99,13 @@ class Preflight:
     async def _judge(self, asking: Asking, deadline_us: int) -> tuple[Policy, Answer]:
         """Run the script until the team's tier, balance and day are known to it and to us."""
         policy = self._memory.last_seen(asking.team_id)
+        if policy is not None:
+            policy = as_met_by(policy, asking.key_limits)
         for _ in range(_MAX_ROUNDS):
             answer = await self._limits.preflight(asking, policy)
             if answer.verdict is Verdict.TIER_DIFFERS and answer.tier_id is not None:
-                policy = await self._policy_of(asking.team_id, answer.tier_id)
+                tier = await self._policy_of(asking.team_id, answer.tier_id)
+                policy = as_met_by(tier, asking.key_limits)
             elif answer.verdict in _MISSING:
                 await self._fill(asking.team_id, policy, answer, deadline_us)
             elif policy is not None:

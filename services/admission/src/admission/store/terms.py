@@ -16,7 +16,7 @@ from admission.domain.limits import (
 from admission.domain.money import rough_debit_nano_usd
 from admission.domain.policy import cost_at, cost_us, interval_us, request_burst_us, token_burst_us
 from admission.domain.tokens import counted
-from contracts.admission import LimitReason, Policy
+from contracts.admission import KeyLimits, LimitReason, Policy
 from contracts.usage import Price, Usage
 from redis_scripts import (
     ANY_DAY,
@@ -51,6 +51,8 @@ class Asking(msgspec.Struct, frozen=True):
     subject: Subject
     lease: str
     estimated_input_tokens: int = 0
+    key_limits: KeyLimits | None = None
+    """What the subject's key has of its own."""
 
 
 class Used(msgspec.Struct, frozen=True):

@@ -14,9 +14,7 @@ class Admission:
         self._connections = connections
         self._timeout_s = timeout_s
 
-    async def limits(
-        self, team_id: str, key_id: str | None = None, model: str | None = None
-    ) -> LimitsReply:
+    async def limits(self, request: LimitsRequest) -> LimitsReply:
         """Return a team's live limits, those of a key and a model too, and its cached balance.
 
         Raises:
@@ -25,7 +23,6 @@ class Admission:
         """
         try:
             requester = Requester(self._connections.client())
-            request = LimitsRequest(team_id=team_id, key_id=key_id, model=model)
             return await requester.ask(LIMITS, request, self._timeout_s)
         except BusError as error:
             raise UnavailableError(

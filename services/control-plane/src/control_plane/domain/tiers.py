@@ -14,12 +14,12 @@ import msgspec
 
 from contracts.admission import LimitReason, Policy, Rates
 from control_plane.domain.errors import InvalidError
+from control_plane.domain.rates import check_burst, check_rates, check_shadow
 
 # One request costs 60,000,000 / RPM microseconds, rounded up: beyond this RPM it would be the
 # rounding that limits.
 MAX_RPM = 60_000_000
 MAX_TPM = 10**12
-MAX_BURST_MINUTES = 24 * 60
 MAX_COUNT = 10**15
 MAX_WEIGHT = 1_000
 
@@ -39,44 +39,70 @@ class TierNumbers:
 
 
 def check(numbers: TierNumbers) -> None:
-    """See that a burst is at most a day of its limit, and that the further limits go together.
-
-    A debt of more than a day is a mistake, not a policy.
+    """See that the tier's numbers go together, and that each of its limits can limit something.
 
     Raises:
         InvalidError: names the field.
 
     """
-    for burst_field, burst, rate_field, rate in (
-        ("request_burst", numbers.request_burst, "rpm", numbers.rpm),
-        ("token_burst", numbers.token_burst, "tpm", numbers.tpm),
+    own = {
+        "tier_id": "",
+        "rpm": numbers.rpm,
+        "tpm": numbers.tpm,
+        "request_burst": numbers.request_burst,
+        "token_burst": numbers.token_burst,
+    }
+    policy = msgspec.convert({**own, **numbers.limits}, Policy)
+    for prefix, limit_field in (
+        ("request", "rpm"),
+        ("token", "tpm"),
+        ("input_token", "input_tpm"),
+        ("output_token", "output_tpm"),
     ):
-        if burst > rate * MAX_BURST_MINUTES:
-            raise InvalidError(
-                f"{burst_field}: must be at most {MAX_BURST_MINUTES} × {rate_field}"
-                f" ({rate * MAX_BURST_MINUTES}), a day of the limit.",
-                field=burst_field,
-            )
-    _check_limits(msgspec.convert({"tier_id": "", "rpm": 1, "tpm": 1, **numbers.limits}, Policy))
-
-
-def _check_limits(policy: Policy) -> None:
-    try:
-        ZoneInfo(policy.time_zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InvalidError(
-            f"time_zone: there is no time zone {policy.time_zone!r}.", field="time_zone"
-        ) from error
+        name = f"{prefix}_burst"
+        check_burst(name, getattr(policy, name), limit_field, getattr(policy, limit_field))
+    _check_time_zone(policy.time_zone)
     weights = policy.tpm_weights
     if weights is not None and not any(msgspec.structs.astuple(weights)):
         raise InvalidError("tpm_weights: some token must count.", field="tpm_weights")
     rates = {f"model_rates.{model}": each for model, each in policy.model_rates.items()}
-    for name, each in {"key_rates": policy.key_rates, **rates}.items():
-        if each == Rates():
-            raise InvalidError(f"{name}: needs rpm, tpm, or both.", field=name)
-    for reason in policy.shadow:
-        if reason not in reasons_of(policy):
-            raise InvalidError(f"shadow: the tier has no limit {reason.value!r}.", field="shadow")
+    if policy.key_rates is not None:
+        rates["key_rates"] = policy.key_rates
+    for name, each in rates.items():
+        check_rates(name, each)
+    _check_parts(policy, rates)
+    check_shadow("shadow", policy.shadow, tuple(reasons_of(policy)), "the tier has no such limit")
+
+
+def _check_time_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidError(
+            f"time_zone: there is no time zone {name!r}.", field="time_zone"
+        ) from error
+
+
+def _check_parts(policy: Policy, rates: Mapping[str, Rates]) -> None:
+    """See that no part of the team's limit is above it: whoever wrote that meant something else.
+
+    A team's limit in shadow mode refuses nobody, so a part may be above it.
+    """
+    rpm = None if LimitReason.REQUESTS in policy.shadow else policy.rpm
+    tpm = None if LimitReason.TOKENS in policy.shadow else policy.tpm
+    parts: list[tuple[str, int | None, str, int | None]] = [
+        ("input_tpm", policy.input_tpm, "tpm", tpm),
+        ("output_tpm", policy.output_tpm, "tpm", tpm),
+    ]
+    for name, each in rates.items():
+        parts += [(f"{name}.rpm", each.rpm, "rpm", rpm), (f"{name}.tpm", each.tpm, "tpm", tpm)]
+    for part_field, part, whole_field, whole in parts:
+        if part is not None and whole is not None and part > whole:
+            raise InvalidError(
+                f"{part_field}: must be at most {whole_field}, {whole}, which holds for all"
+                " together.",
+                field=part_field,
+            )
 
 
 def reasons_of(policy: Policy) -> set[LimitReason]:

@@ -8,6 +8,7 @@ from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
+from contracts.admission import LimitsRequest
 from contracts.control import ACCOUNT_ADJUSTED, AccountAdjusted
 from control_plane import store
 from control_plane.domain import balances
@@ -192,7 +193,7 @@ async def get_account(team_id: Id, known: Known) -> Account:
 
 async def _cached(known: Known, team_id: str) -> tuple[CachedBalance | None, str | None]:
     try:
-        reply = await known.admission.limits(team_id)
+        reply = await known.admission.limits(LimitsRequest(team_id=team_id))
     except UnavailableError as error:
         return None, error.message
     if reply.balance_nano_usd is None:

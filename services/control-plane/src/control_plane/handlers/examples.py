@@ -18,7 +18,14 @@ NEW_TEAM: Json = {"team_id": "demo", "name": "Demo", "tier_id": "tier_1"}
 TEAM: Json = NEW_TEAM | {"tier_version": 1, "created_at": _MORNING}
 CHANGED_TEAM: Json = TEAM | {"tier_id": "tier_2", "tier_version": 2, "event_id": _EVENT_ID}
 
-NEW_KEY: Json = {"name": "batch jobs", "allowed_models": ["gpt-4o-mini"], "expires_at": _NOON}
+KEY_LIMITS: Json = {"rpm": 5, "tpm": None, "request_burst": 2, "token_burst": 0, "shadow": []}
+NEW_KEY: Json = {
+    "name": "batch jobs",
+    "allowed_models": ["gpt-4o-mini"],
+    "limits": KEY_LIMITS,
+    "expires_at": _NOON,
+}
+KEY_CHANGE: Json = {"limits": KEY_LIMITS}
 KEY: Json = NEW_KEY | {
     "key_id": "zJ8pQ2wXr4TnB6vK",
     "team_id": "demo",
@@ -26,6 +33,7 @@ KEY: Json = NEW_KEY | {
     "revoked_at": None,
 }
 CREATED_KEY: Json = KEY | {"key": "qg_zJ8pQ2wXr4TnB6vK_<the secret and its checksum>"}
+CHANGED_KEY: Json = KEY | {"event_id": _EVENT_ID}
 REVOKED_KEY: Json = KEY | {"revoked_at": _NOON, "event_id": _EVENT_ID}
 
 TIER_NUMBERS: Json = {
@@ -35,6 +43,8 @@ TIER_NUMBERS: Json = {
     "token_burst": 0,
     "input_tpm": 80_000,
     "output_tpm": 20_000,
+    "input_token_burst": 10_000,
+    "output_token_burst": 0,
     "tpm_weights": {
         "input": "1",
         "cache_read": "0.1",
@@ -47,8 +57,10 @@ TIER_NUMBERS: Json = {
     "daily_requests": 1_000,
     "daily_tokens": 5_000_000,
     "time_zone": "Europe/Berlin",
-    "key_rates": {"rpm": 10, "tpm": None},
-    "model_rates": {"gpt-4o-mini": {"rpm": None, "tpm": 50_000}},
+    "key_rates": {"rpm": 10, "tpm": None, "request_burst": 5, "token_burst": 0},
+    "model_rates": {
+        "gpt-4o-mini": {"rpm": None, "tpm": 50_000, "request_burst": 0, "token_burst": 0}
+    },
     "shadow": ["model_tokens"],
 }
 TIER: Json = TIER_NUMBERS | {

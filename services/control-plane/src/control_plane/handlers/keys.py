@@ -2,22 +2,26 @@
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field, field_validator
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
-from contracts.control import KEY_REVOKED, KeyRevoked
+from contracts.control import KEY_CHANGED, KEY_REVOKED, KeyChanged, KeyRevoked
+from contracts.limits import KeyLimits as OwnLimits
 from control_plane import store
 from control_plane.domain.changes import change
 from control_plane.domain.errors import InvalidError
 from control_plane.domain.instants import unix_us
+from control_plane.domain.rates import check_key_limits
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, AskedInstant, Id, Model, Name, Told
-from control_plane.handlers.openapi import EVENT_ID, conflict, not_found
+from control_plane.handlers.limit_fields import KeyLimits, key_limits_as_stored
+from control_plane.handlers.openapi import EVENT_ID, REVOKED, conflict, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
 from control_plane.handlers.services import Known
 from control_plane.handlers.writes import Change, Creation, Done
@@ -29,6 +33,9 @@ from tables import ApiKey
 router = APIRouter(prefix="/admin/v1", tags=["keys"])
 
 
+AllowedModels = Annotated[list[Model], Field(min_length=1, max_length=200)]
+
+
 class NewKey(Asked):
     """A key to create."""
 
@@ -38,8 +45,24 @@ class NewKey(Asked):
     expires_at: AskedInstant | None = Field(
         default=None, description="From then on the key is refused; absent: never."
     )
-    allowed_models: Annotated[list[Model], Field(min_length=1, max_length=200)] | None = Field(
+    allowed_models: AllowedModels | None = Field(
         default=None, description="The models it may use; absent: every model."
+    )
+    limits: KeyLimits | None = Field(
+        default=None, description="Limits of its own; absent: those its tier gives every key."
+    )
+
+
+class KeyChange(Asked):
+    """What of a key is to be another; what is left out stays."""
+
+    model_config = shown(examples.KEY_CHANGE)
+
+    name: Name = Field(default="", description="For people.")
+    expires_at: AskedInstant | None = Field(default=None, description="Null: never.")
+    allowed_models: AllowedModels | None = Field(default=None, description="Null: every model.")
+    limits: KeyLimits | None = Field(
+        default=None, description="All of its own limits; null: it has none."
     )
 
 
@@ -52,9 +75,16 @@ class Key(Told):
     team_id: str
     name: str
     allowed_models: list[str] | None = Field(description="Null: every model.")
+    limits: KeyLimits | None = Field(description="Null: those its tier gives every key.")
     created_at: datetime
     expires_at: datetime | None = Field(description="Null: never.")
     revoked_at: datetime | None = Field(description="Null: it is valid.")
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _none_of_its_own(cls, stored: object) -> object:
+        # As stored, a key without limits has an empty object.
+        return None if stored == {} else stored
 
 
 class CreatedKey(Key):
@@ -66,6 +96,14 @@ class CreatedKey(Key):
         description="What the holder sends. Shown this once; null when an idempotency key repeats"
         " the request."
     )
+
+
+class ChangedKey(Key):
+    """A key after it was changed."""
+
+    model_config = shown(examples.CHANGED_KEY)
+
+    event_id: str | None = EVENT_ID
 
 
 class RevokedKey(Key):
@@ -93,11 +131,11 @@ def _tell(row: ApiKey) -> Key:
 )
 async def create_key(team_id: Id, new: NewKey, known: Known, creation: Creation) -> Response:
     """Create a key and show its text, this once."""
+    limits = _limits(new.limits)
 
     async def work(session: AsyncSession) -> Done:
         await store.teams.get(session, team_id)
-        if new.expires_at is not None and new.expires_at <= await now(session):
-            raise InvalidError("expires_at: must be in the future", field="expires_at")
+        await _check_expiry(session, new.expires_at)
         made = keys.new_key(known.key_pepper)
         row = KeyRow(
             key_id=made.key_id,
@@ -105,12 +143,26 @@ async def create_key(team_id: Id, new: NewKey, known: Known, creation: Creation)
             name=new.name,
             secret_hash=bytes.fromhex(made.secret_hash),
             allowed_models=new.allowed_models,
+            limits=limits,
             expires_at=new.expires_at,
         )
         told = _tell(await store.keys.create(session, row)).model_dump()
         return Done(CreatedKey(**told, key=made.text), on_repeat=CreatedKey(**told, key=None))
 
     return await creation.run(work)
+
+
+def _limits(asked: KeyLimits | None) -> dict[str, Any]:
+    """Return a key's own limits as they are stored, once they are seen to be possible."""
+    stored = key_limits_as_stored(asked)
+    if asked is not None:
+        check_key_limits(msgspec.convert(stored, OwnLimits))
+    return stored
+
+
+async def _check_expiry(session: AsyncSession, expires_at: datetime | None) -> None:
+    if expires_at is not None and expires_at <= await now(session):
+        raise InvalidError("expires_at: must be in the future", field="expires_at")
 
 
 @router.get("/teams/{team_id}/keys", responses=not_found("team"))
@@ -121,6 +173,30 @@ async def list_keys(team_id: Id, known: Known, page: PageQuery) -> Page[Key]:
         await store.teams.get(session, team_id)
         rows = await store.keys.page(session, team_id, after, page.limit + 1)
     return _LISTING.page(page, rows, _tell)
+
+
+@router.patch("/keys/{key_id}", response_model=ChangedKey, responses=not_found("key") | REVOKED)
+async def change_key(key_id: Id, asked: KeyChange, writes: Change) -> Response:
+    """Change what is given of a key: every edge and every decision follows within a second.
+
+    A revoked key can't be changed. Debts stay, in time.
+    """
+    values = {name: getattr(asked, name) for name in asked.model_fields_set}
+    if "limits" in values:
+        values["limits"] = _limits(asked.limits)
+
+    async def work(session: AsyncSession) -> Done:
+        await _check_expiry(session, values.get("expires_at"))
+        row, changed = await store.keys.change(session, key_id, values)
+        event_id = None
+        if changed:
+            message = KeyChanged(
+                key_id=key_id, team_id=row.team_id, changed_at_us=unix_us(await now(session))
+            )
+            event_id = await store.outbox.append(session, change(KEY_CHANGED, message, key_id))
+        return Done(ChangedKey(**_tell(row).model_dump(), event_id=event_id), status=HTTPStatus.OK)
+
+    return await writes.run(work)
 
 
 @router.delete("/keys/{key_id}", response_model=RevokedKey, responses=not_found("key"))

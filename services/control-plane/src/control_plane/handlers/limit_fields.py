@@ -1,4 +1,4 @@
-"""A tier's further limits, as operators give them and are told them; each is off unless given."""
+"""Further limits of tiers and keys, as operators give them and are told them; off unless given."""
 
 from decimal import Decimal
 from typing import Annotated, Any
@@ -25,6 +25,8 @@ def _weight(weight: Decimal) -> Decimal:
 Weight = Annotated[AskedUsd, AfterValidator(_weight), PlainSerializer(format_usd, return_type=str)]
 Rpm = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_RPM)]
 Tpm = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_TPM)]
+RequestBurst = Annotated[int, Field(strict=True, ge=0, le=tiers.MAX_RPM)]
+TokenBurst = Annotated[int, Field(strict=True, ge=0, le=tiers.MAX_TPM)]
 Most = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_COUNT)]
 
 _ONE = Decimal(1)
@@ -46,6 +48,24 @@ class Rates(Asked):
 
     rpm: Rpm | None = None
     tpm: Tpm | None = None
+    request_burst: RequestBurst = Field(
+        default=0, description="Requests that may be in debt beyond the one in turn."
+    )
+    token_burst: TokenBurst = Field(
+        default=0, description="Tokens that may be in debt while requests are still admitted."
+    )
+
+
+class KeyLimits(Rates):
+    """What a key has of its own. What isn't given stays as the tier's `key_rates` have it.
+
+    The team's limits hold as well, whatever a key's say.
+    """
+
+    shadow: tuple[LimitReason, ...] = Field(
+        default=(),
+        description="Limits of its own that are decided, counted and told, and refuse nobody.",
+    )
 
 
 class FurtherLimits(BaseModel):
@@ -56,6 +76,12 @@ class FurtherLimits(BaseModel):
     )
     output_tpm: Tpm | None = Field(
         default=None, description="Output tokens per minute, reasoning included, beside `tpm`."
+    )
+    input_token_burst: TokenBurst = Field(
+        default=0, description="Tokens of `input_tpm` that may be in debt; at most as many."
+    )
+    output_token_burst: TokenBurst = Field(
+        default=0, description="Tokens of `output_tpm` that may be in debt; at most as many."
     )
     tpm_weights: TokenWeights | None = Field(
         default=None,
@@ -79,7 +105,9 @@ class FurtherLimits(BaseModel):
         examples=["Europe/Berlin"],
     )
     key_rates: Rates | None = Field(
-        default=None, description="What each API key may use of the team's limits."
+        default=None,
+        description="What each API key may use of the team's limits, unless it has limits of its"
+        " own.",
     )
     model_rates: Annotated[dict[Model, Rates], Field(max_length=_MOST_MODELS)] = Field(
         default={}, description="What a team may use of a model, by the name that clients ask for."
@@ -95,3 +123,8 @@ def as_stored(further: FurtherLimits) -> dict[str, Any]:
     return further.model_dump(
         mode="json", exclude_defaults=True, include=set(FurtherLimits.model_fields)
     )
+
+
+def key_limits_as_stored(own: KeyLimits | None) -> dict[str, Any]:
+    """Return what is kept of a key's own limits: those that are given; None: nothing."""
+    return {} if own is None else own.model_dump(mode="json", exclude_defaults=True)

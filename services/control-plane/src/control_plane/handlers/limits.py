@@ -1,9 +1,10 @@
 """`/teams/{id}/limits`: what Redis holds of a team, as admission reads it."""
 
+import msgspec
 from fastapi import APIRouter
 from pydantic import Field
 
-from contracts.admission import LimitReason, LimitScope
+from contracts.admission import KeyLimits, LimitReason, LimitScope, LimitsRequest
 from control_plane import store
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
@@ -86,9 +87,14 @@ async def get_limits(
 
     With a key's id or a model's name the limits of those are told as well.
     """
+    own = None
     async with known.database.reading() as session:
         await store.teams.get(session, team_id)
-    reply = await known.admission.limits(team_id, key_id, model)
+        if key_id is not None:
+            key = await store.keys.of_team(session, team_id, key_id)
+            own = msgspec.convert(key.limits, KeyLimits) if key.limits else None
+    request = LimitsRequest(team_id=team_id, key_id=key_id, model=model, key_limits=own)
+    reply = await known.admission.limits(request)
     state = None
     if reply.limits is not None:
         state = LimitState.model_validate(reply.limits, from_attributes=True)

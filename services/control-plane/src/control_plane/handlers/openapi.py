@@ -35,6 +35,9 @@ WITH_BODY: Responses = {
 }
 
 
+REVOKED: Responses = {409: _error("The key is revoked.")}
+
+
 def not_found(what: str) -> Responses:
     """Return the response of a route whose path names something."""
     return {404: _error(f"There is no such {what}.")}

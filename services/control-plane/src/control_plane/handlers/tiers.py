@@ -16,7 +16,7 @@ from control_plane.domain.instants import unix_us
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, Id, Told
-from control_plane.handlers.limit_fields import FurtherLimits, as_stored
+from control_plane.handlers.limit_fields import FurtherLimits, RequestBurst, TokenBurst, as_stored
 from control_plane.handlers.openapi import EVENT_ID, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
 from control_plane.handlers.services import Known
@@ -40,18 +40,13 @@ class TierNumbers(FurtherLimits, Asked):
         le=tiers.MAX_TPM,
         description="Tokens per minute, input and output together.",
     )
-    request_burst: int = Field(
+    request_burst: RequestBurst = Field(
         default=0,
-        strict=True,
-        ge=0,
-        description="Requests that may be in debt beyond the one in turn; at most a day of `rpm`.",
+        description="Requests that may be in debt beyond the one in turn; at most `rpm`.",
     )
-    token_burst: int = Field(
+    token_burst: TokenBurst = Field(
         default=0,
-        strict=True,
-        ge=0,
-        description="Tokens that may be in debt while requests are still admitted; at most a day"
-        " of `tpm`.",
+        description="Tokens that may be in debt while requests are still admitted; at most `tpm`.",
     )
 
 

@@ -1,8 +1,9 @@
 """API keys: their public half and the hash of their secret."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
@@ -10,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col
 
 from control_plane.domain.cursors import Key
-from control_plane.domain.errors import NotFoundError
+from control_plane.domain.errors import ConflictError, NotFoundError
 from tables import ApiKey
 
 
@@ -23,24 +24,22 @@ class KeyRow:
     name: str
     secret_hash: bytes
     allowed_models: list[str] | None
+    limits: dict[str, Any]
     expires_at: datetime | None
 
 
 async def create(session: AsyncSession, row: KeyRow) -> ApiKey:
     """Add a key to a team that exists."""
-    statement = (
-        insert(ApiKey)
-        .values(
-            key_id=row.key_id,
-            team_id=row.team_id,
-            name=row.name,
-            secret_hash=row.secret_hash,
-            allowed_models=row.allowed_models,
-            expires_at=row.expires_at,
-        )
-        .returning(ApiKey)
-    )
+    statement = insert(ApiKey).values(**asdict(row)).returning(ApiKey)
     return (await session.scalars(statement)).one()
+
+
+async def of_team(session: AsyncSession, team_id: str, key_id: str) -> ApiKey:
+    """Return a key of a team. Raises NotFoundError where the team has none of that name."""
+    key = await session.get(ApiKey, key_id)
+    if key is None or key.team_id != team_id:
+        raise _not_found(key_id)
+    return key
 
 
 async def page(
@@ -52,6 +51,30 @@ async def page(
     if after is not None:
         statement = statement.where(tuple_(*order) > after)
     return (await session.scalars(statement.order_by(*order).limit(limit))).all()
+
+
+async def change(
+    session: AsyncSession, key_id: str, values: Mapping[str, Any]
+) -> tuple[ApiKey, bool]:
+    """Give a key these values; return it, and whether any of them was another before.
+
+    Raises:
+        NotFoundError: there is no such key.
+        ConflictError: it is revoked.
+
+    """
+    this = col(ApiKey.key_id) == key_id
+    locked = select(ApiKey).where(this).with_for_update(key_share=True)
+    key = (await session.scalars(locked)).one_or_none()
+    if key is None:
+        raise _not_found(key_id)
+    if key.revoked_at is not None:
+        raise ConflictError(f"The key {key_id} is revoked, for good.", code="key_revoked")
+    if all(getattr(key, name) == value for name, value in values.items()):
+        return key, False
+    statement = update(ApiKey).where(this).values(**values).returning(ApiKey)
+    changed = await session.scalars(statement, execution_options={"populate_existing": True})
+    return changed.one(), True
 
 
 async def revoke(session: AsyncSession, key_id: str) -> tuple[ApiKey, bool]:
@@ -73,5 +96,9 @@ async def revoke(session: AsyncSession, key_id: str) -> tuple[ApiKey, bool]:
         return revoked, True
     key = (await session.scalars(select(ApiKey).where(this))).one_or_none()
     if key is None:
-        raise NotFoundError(f"There is no key {key_id}.", code="key_not_found")
+        raise _not_found(key_id)
     return key, False
+
+
+def _not_found(key_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no key {key_id}.", code="key_not_found")

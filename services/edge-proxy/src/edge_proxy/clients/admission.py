@@ -100,6 +100,7 @@ class AdmissionClient:
                 deployments=route.deployments,
                 attempt_no=inference.first_attempt_no,
                 estimated_input_tokens=inference.estimated_input_tokens,
+                key_limits=inference.caller.limits,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Whose key is this? Asked of tier-cache, remembered for a short time, forgotten when revoked."""
+"""Whose key is this? Asked of tier-cache, remembered for a short time, forgotten when changed."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from nats.aio.msg import Msg
 from prometheus_client import Counter
 
 from contracts.cache import KEY_RESOLVE, KeyFacts, KeyResolveRequest
-from contracts.control import KEY_REVOKED
+from contracts.control import KEY_CHANGED, KEY_REVOKED
 from edge_proxy.errors import KeyLookupError
 from kit import log
 from kit.bus.errors import BusError
@@ -26,6 +26,8 @@ _MAX_UNKNOWN = 10_000
 _UNKNOWN_FRESH_S = 3.0
 
 _ValueT = TypeVar("_ValueT")
+# How often everything was forgotten, and when the key last changed: answers of another are old.
+_Era = tuple[int, int | None]
 
 _logger = log.get(__name__)
 _LOOKUPS = Counter(
@@ -67,9 +69,11 @@ class KeyDirectory:
         self._unknown: OrderedDict[str, int] = OrderedDict()
         # A revoked key stays dead as long as an answer given before could still be on its way.
         self._revoked: OrderedDict[str, int] = OrderedDict()
-        self._flights: SingleFlight[tuple[str, int], KeyFacts | None] = SingleFlight()
-        # Answers to questions of before the last time that everything was forgotten are not kept.
-        self._era = 0
+        # As long is remembered when a key changed: an answer to a question of before isn't kept.
+        self._changed: OrderedDict[str, int] = OrderedDict()
+        self._flights: SingleFlight[tuple[str, _Era], KeyFacts | None] = SingleFlight()
+        # Nor are answers to questions of before the last time that everything was forgotten.
+        self._forgotten = 0
 
     async def find(self, key_id: str) -> KeyFacts | None:
         """Return the facts of a key; None: there is none, or it is revoked or expired.
@@ -86,24 +90,29 @@ class KeyDirectory:
             return None
         return facts
 
-    async def follow_revocations(self, client: Client) -> None:
-        """Forget keys as they are revoked; every edge hears of every revocation."""
+    async def follow_changes(self, client: Client) -> None:
+        """Forget keys as they are revoked or changed; every edge hears of every such event."""
 
-        async def hear(message: Msg) -> None:
+        async def hear_revoked(message: Msg) -> None:
             self.revoked(message.subject.rpartition(".")[2])
 
-        await client.subscribe(KEY_REVOKED.wildcard, cb=hear)
+        async def hear_changed(message: Msg) -> None:
+            self.changed(message.subject.rpartition(".")[2])
+
+        await client.subscribe(KEY_REVOKED.wildcard, cb=hear_revoked)
+        await client.subscribe(KEY_CHANGED.wildcard, cb=hear_changed)
 
     def revoked(self, key_id: str) -> None:
         """Accept a key no longer, whatever answer is still on its way."""
-        now_us = self._clock.monotonic_us()
         self._memory.pop(key_id, None)
-        self._revoked[key_id] = now_us
-        while self._revoked and self._age_s(next(iter(self._revoked.values()))) > (
-            self._times.stale_s + self._times.lookup_timeout_ms / _MS_PER_S
-        ):
-            self._revoked.popitem(last=False)
+        self._note(self._revoked, key_id)
         _logger.info("key revoked", key_id=key_id)
+
+    def changed(self, key_id: str) -> None:
+        """Ask anew about a key, whatever answer is still on its way."""
+        self._memory.pop(key_id, None)
+        self._note(self._changed, key_id)
+        _logger.info("key changed", key_id=key_id)
 
     def forget(self, key_id: str) -> None:
         """Ask anew about a key the next time it comes."""
@@ -113,7 +122,7 @@ class KeyDirectory:
         """Ask anew about every key: revocations may have been missed."""
         self._memory.clear()
         self._unknown.clear()
-        self._era += 1
+        self._forgotten += 1
 
     async def _find(self, key_id: str) -> KeyFacts | None:
         known = self._memory.get(key_id)
@@ -124,12 +133,12 @@ class KeyDirectory:
         if missed_at_us is not None and self._age_s(missed_at_us) <= _UNKNOWN_FRESH_S:
             _FROM_MEMORY.inc()
             return None
-        era = self._era
+        era = self._era_of(key_id)
         try:
             facts = await self._flights.run((key_id, era), partial(self._ask, key_id, era))
         except BusError as error:
             if (
-                era == self._era
+                era == self._era_of(key_id)
                 and known is not None
                 and self._age_s(known.found_at_us) <= self._times.stale_s
             ):
@@ -139,13 +148,13 @@ class KeyDirectory:
             _logger.warning("key lookup failed", error=type(error).__name__, key_id=key_id)
             raise KeyLookupError from error
         _FROM_TIER_CACHE.inc()
-        # A revocation may have been missed since the question left.
-        return facts if era == self._era else await self._find(key_id)
+        # The key was changed since the question left, or it may have been.
+        return facts if era == self._era_of(key_id) else await self._find(key_id)
 
-    async def _ask(self, key_id: str, era: int) -> KeyFacts | None:
+    async def _ask(self, key_id: str, era: _Era) -> KeyFacts | None:
         timeout_s = self._times.lookup_timeout_ms / _MS_PER_S
         reply = await self._requester.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id), timeout_s)
-        if era != self._era:
+        if era != self._era_of(key_id):
             return None
         now_us = self._clock.monotonic_us()
         if reply.key is None:
@@ -155,6 +164,17 @@ class KeyDirectory:
             self._unknown.pop(key_id, None)
             _put(self._memory, key_id, _Remembered(reply.key, now_us), _MAX_KEYS)
         return reply.key
+
+    def _era_of(self, key_id: str) -> _Era:
+        return self._forgotten, self._changed.get(key_id)
+
+    def _note(self, news: OrderedDict[str, int], key_id: str) -> None:
+        """Note that a key had news now, and drop news of before any answer still on its way."""
+        news[key_id] = self._clock.monotonic_us()
+        news.move_to_end(key_id)
+        longest_s = self._times.stale_s + self._times.lookup_timeout_ms / _MS_PER_S
+        while self._age_s(next(iter(news.values()))) > longest_s:
+            news.popitem(last=False)
 
     def _age_s(self, found_at_us: int) -> float:
         return (self._clock.monotonic_us() - found_at_us) / _US_PER_S

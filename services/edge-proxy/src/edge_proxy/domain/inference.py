@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from contracts.admission import Lease, LimitReason, Policy
+from contracts.admission import KeyLimits, Lease, LimitReason, Policy
 from contracts.inference import InferenceRecord, Outcome
 from contracts.usage import Price
 from edge_proxy.domain.adapters.answer import NO_ANSWER, Answer
@@ -20,6 +20,8 @@ class Caller:
     key_id: str
     allowed_models: tuple[str, ...] | None
     """None: every model of the routes."""
+    limits: KeyLimits | None = None
+    """What the key has of its own; admission judges by it."""
 
     def may_use(self, model: str) -> bool:
         """Say whether the key allows a model."""

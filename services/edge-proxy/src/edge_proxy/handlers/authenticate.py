@@ -25,4 +25,9 @@ async def authenticate(
         return KEYS_UNAVAILABLE
     if facts is None or not keys.matches(parsed, facts.secret_hash, pepper):
         return INVALID_API_KEY
-    return Caller(team_id=facts.team_id, key_id=facts.key_id, allowed_models=facts.allowed_models)
+    return Caller(
+        team_id=facts.team_id,
+        key_id=facts.key_id,
+        allowed_models=facts.allowed_models,
+        limits=facts.limits,
+    )

@@ -8,7 +8,7 @@ from sqlalchemy import Executable, Row, func, literal, select, true
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
-from contracts.admission import Policy
+from contracts.admission import KeyLimits, Policy
 from contracts.cache import KeyFacts
 from contracts.usage import Price as PriceVersion
 from contracts.usage import UsdPerMillion
@@ -98,7 +98,12 @@ def unix_us(moment: datetime) -> int:
 
 
 def key_facts(row: Row[Any]) -> KeyFacts:
-    """Return what the edge needs of an API key."""
+    """Return what the edge needs of an API key.
+
+    Raises:
+        msgspec.ValidationError: a limit has no possible value.
+
+    """
     return KeyFacts(
         key_id=row.key_id,
         team_id=row.team_id,
@@ -106,6 +111,7 @@ def key_facts(row: Row[Any]) -> KeyFacts:
         expires_at_us=None if row.expires_at is None else unix_us(row.expires_at),
         revoked=row.revoked_at is not None,
         allowed_models=None if row.allowed_models is None else tuple(row.allowed_models),
+        limits=msgspec.convert(row.limits, KeyLimits) if row.limits else None,
     )
 
 

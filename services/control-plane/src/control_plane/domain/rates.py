@@ -1,0 +1,62 @@
+"""Which rates of a key or a model, and which bursts, are possible."""
+
+from collections.abc import Sequence
+
+from contracts.admission import KeyLimits, LimitReason, Rates
+from control_plane.domain.errors import InvalidError
+
+_OWN = ("rpm", LimitReason.KEY_REQUESTS), ("tpm", LimitReason.KEY_TOKENS)
+
+
+def check_burst(field: str, burst: int, limit_field: str, limit: int | None) -> None:
+    """See that a burst has its limit and is at most as large: a minute of it.
+
+    Raises:
+        InvalidError: names the burst's field.
+
+    """
+    if burst and limit is None:
+        raise InvalidError(f"{field}: there is no {limit_field} to burst.", field=field)
+    if limit is not None and burst > limit:
+        raise InvalidError(f"{field}: must be at most {limit_field}, {limit}.", field=field)
+
+
+def check_rates(name: str, rates: Rates) -> None:
+    """See that rates limit something, and that their bursts go with them; `name` is their field.
+
+    Raises:
+        InvalidError: names the field.
+
+    """
+    if rates.rpm is None and rates.tpm is None:
+        raise InvalidError(f"{name}: needs rpm, tpm, or both.", field=name)
+    check_burst(f"{name}.request_burst", rates.request_burst, f"{name}.rpm", rates.rpm)
+    check_burst(f"{name}.token_burst", rates.token_burst, f"{name}.tpm", rates.tpm)
+
+
+def check_key_limits(own: KeyLimits) -> None:
+    """See that a key's own limits are possible.
+
+    They may be above its team's: the team's hold as well, and may be another tier's tomorrow.
+
+    Raises:
+        InvalidError: names the field.
+
+    """
+    check_rates("limits", own)
+    has = [reason for field, reason in _OWN if getattr(own, field) is not None]
+    check_shadow("limits.shadow", own.shadow, has, "the key has no such limit of its own")
+
+
+def check_shadow(
+    field: str, shadow: Sequence[LimitReason], has: Sequence[LimitReason], why: str
+) -> None:
+    """See that only limits which are there are in shadow mode.
+
+    Raises:
+        InvalidError: names the field.
+
+    """
+    for reason in shadow:
+        if reason not in has:
+            raise InvalidError(f"{field}: {reason.value!r}: {why}.", field=field)

@@ -1,0 +1,62 @@
+"""A key's own limits stand where its tier's for every key stood, each for itself."""
+
+import pytest
+
+from admission.domain.own_limits import as_met_by
+from contracts.admission import KeyLimits, LimitReason, Policy, Rates
+
+TIERS_RATES = Rates(rpm=10, tpm=1_000, request_burst=2, token_burst=300)
+TIER = Policy(
+    tier_id="t",
+    rpm=60,
+    tpm=60_000,
+    key_rates=TIERS_RATES,
+    shadow=(LimitReason.TOKENS, LimitReason.KEY_REQUESTS),
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "rates", "shadow"),
+    [
+        pytest.param(
+            KeyLimits(rpm=5),
+            Rates(rpm=5, tpm=1_000, token_burst=300),
+            {LimitReason.TOKENS},
+            id="its own requests, without the tier's burst and shadow",
+        ),
+        pytest.param(
+            KeyLimits(tpm=9, token_burst=1),
+            Rates(rpm=10, request_burst=2, tpm=9, token_burst=1),
+            {LimitReason.TOKENS, LimitReason.KEY_REQUESTS},
+            id="its own tokens, and the tier's requests",
+        ),
+        pytest.param(
+            KeyLimits(rpm=70, tpm=9, shadow=(LimitReason.KEY_TOKENS,)),
+            Rates(rpm=70, tpm=9),
+            {LimitReason.TOKENS, LimitReason.KEY_TOKENS},
+            id="both, one in shadow mode",
+        ),
+        pytest.param(
+            KeyLimits(rpm=5, shadow=(LimitReason.KEY_TOKENS, LimitReason.REQUESTS)),
+            Rates(rpm=5, tpm=1_000, token_burst=300),
+            {LimitReason.TOKENS},
+            id="no shadow over what isn't its own",
+        ),
+    ],
+)
+def test_each_limit_is_replaced_by_itself(
+    own: KeyLimits, rates: Rates, shadow: set[LimitReason]
+) -> None:
+    met = as_met_by(TIER, own)
+    assert (met.key_rates, set(met.shadow)) == (rates, shadow)
+    assert (met.tier_id, met.rpm, met.tpm) == (TIER.tier_id, TIER.rpm, TIER.tpm)
+
+
+@pytest.mark.parametrize("own", [None, KeyLimits()], ids=["absent", "empty"])
+def test_a_key_without_limits_meets_the_tier_as_it_is(own: KeyLimits | None) -> None:
+    assert as_met_by(TIER, own) is TIER
+
+
+def test_a_key_may_have_limits_where_the_tier_gives_keys_none() -> None:
+    plain = Policy(tier_id="t", rpm=60, tpm=60_000)
+    assert as_met_by(plain, KeyLimits(tpm=9)).key_rates == Rates(tpm=9)
