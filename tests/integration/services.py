@@ -1,6 +1,7 @@
 """One service as a process of its own beside the test servers, with the rights it ships with."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from quotagate.stack import Servers, Stack
 from quotagate.stack.ports import HOST, PortPolicy, choose
 
 _START_S = 30
+_LISTENS = "0A"
 
 
 def environment(servers: Servers, service: str) -> dict[str, str]:
@@ -63,6 +65,11 @@ class ServiceProcess:
         }
         self._process: asyncio.subprocess.Process | None = None
 
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://{HOST}:{self._port}"
+
     async def start(self) -> None:
         """Start it; returns when it answers on its port, ready or not."""
         with self._log.open("ab") as log:
@@ -74,7 +81,7 @@ class ServiceProcess:
                 stderr=log,
             )
         async with asyncio.timeout(_START_S), httpx.AsyncClient() as client:
-            while not await self._lives(client):
+            while not (self._listens() and await self._lives(client)):
                 assert self._process.returncode is None, self.log()
                 await asyncio.sleep(0.02)
 
@@ -152,6 +159,24 @@ class ServiceProcess:
     def log(self) -> str:
         """Return what it has written."""
         return self._log.read_text(encoding="utf-8")
+
+    def _listens(self) -> bool:
+        """Tell whether it is this process that listens on the port.
+
+        Between our choice of a port and its start, a run beside ours may have taken it; whatever
+        is asked there then, another process answers.
+        """
+        assert self._process is not None
+        held = set()
+        for descriptor in Path(f"/proc/{self._process.pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                held.add(descriptor.readlink().name)
+        for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            at, state, inode = fields[1], fields[3], fields[9]
+            if state == _LISTENS and int(at.rpartition(":")[2], 16) == self._port:
+                return f"socket:[{inode}]" in held
+        return False
 
     async def _lives(self, client: httpx.AsyncClient) -> bool:
         try:

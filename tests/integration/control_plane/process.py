@@ -9,7 +9,6 @@ import httpx
 from integration.services import ServiceProcess
 
 from quotagate.stack import Servers
-from quotagate.stack.ports import HOST
 
 ADMIN_TOKEN = "an admin token for tests"
 KEY_PEPPER = "a pepper for tests only"
@@ -24,11 +23,6 @@ class ControlPlane(ServiceProcess):
     ) -> None:
         secrets = {"QUOTAGATE_ADMIN_TOKEN": ADMIN_TOKEN, "QUOTAGATE_KEY_PEPPER": KEY_PEPPER}
         super().__init__(servers, "control-plane", folder, secrets | dict(settings or {}))
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://{HOST}:{self._port}"
 
     def terminate(self) -> None:
         """Tell it to stop."""

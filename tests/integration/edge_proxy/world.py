@@ -143,11 +143,6 @@ class EdgeProcess(ServiceProcess):
         )
 
     @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self._port}"
-
-    @property
     def port(self) -> int:
         """The port it listens on."""
         return self._port
