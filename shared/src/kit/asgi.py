@@ -2,16 +2,18 @@
 
 A service opens its clients in the background of its lifespan, so that `/health/live` answers while
 a store is still missing and `/health/ready` says which. What isn't there yet is tried again; what
-is a programmer's error ends the process.
+is a programmer's error ends the process. A service whose server becomes unsafe closes, and opens
+again when it is mended.
 """
 
 import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import uvicorn
+from prometheus_client import Counter
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -35,6 +37,10 @@ _KEEP_ALIVE_S = 75
 # the edge's CPU and 11 % of settlement's, and found next to nothing.
 _OBJECTS_BETWEEN_LOOKS = 20_000
 _logger = log.get(__name__)
+_CLOSED = Counter(
+    "quotagate_closed_unsafe_total",
+    "Times a service closed because a server had become unsafe; /health/ready says why.",
+)
 
 
 async def _live(_request: Request) -> Response:
@@ -102,12 +108,26 @@ async def _keep_open(open_service: Open, health: Health, stop: asyncio.Event) ->
             else:
                 health.opened()
                 _logger.info("ready")
-                await stopped
-                return
+                reason = await _stopped_or_unsafe(stopped, health)
+                if reason is None:
+                    return
+                health.closed(reason)
+                _CLOSED.inc()
+                _logger.error("closed: a promise would break", reason=reason)
             stopped.cancel()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_RETRY_S):
                 await stop.wait()
+
+
+async def _stopped_or_unsafe(stopped: "asyncio.Future[Any]", health: Health) -> str | None:
+    """Return None once we are told to stop, or before that what would break a promise."""
+    while True:
+        await asyncio.wait([stopped], timeout=health.recheck_s)
+        if stopped.done():
+            return None
+        if reason := await health.unsafe():
+            return reason
 
 
 def serve(

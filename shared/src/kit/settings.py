@@ -37,6 +37,12 @@ class ServiceSettings(BaseModel):
     grace_s: float = Field(
         30.0, gt=0, description="Seconds to finish what is in flight when told to stop."
     )
+    recheck_s: float = Field(
+        30.0,
+        gt=0,
+        description="Seconds between looks at whether the servers are still configured so that no"
+        " promise breaks; a service that finds one unsafe closes until it is mended.",
+    )
 
 
 class NatsSettings(ServiceSettings):

@@ -39,7 +39,7 @@ _US_PER_S = 1_000_000
 
 def build(settings: Settings) -> Starlette:
     """Return the application; it opens its clients once it runs."""
-    health = Health()
+    health = Health(settings.recheck_s)
     return service_app((), partial(_open, settings, health), health)
 
 
@@ -88,7 +88,7 @@ async def _redis_scripts(settings: Settings, health: Health) -> AsyncIterator[Re
     client = redis.connect(settings)
     scripts = RedisScripts(client)
     try:
-        await redis.check(client)
+        await health.guard(partial(redis.check, client))
         health.add("redis", partial(redis.ping, client))
         yield scripts
     finally:

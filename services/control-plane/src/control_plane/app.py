@@ -34,7 +34,7 @@ def build(settings: ControlPlaneSettings) -> Starlette:
     Whatever is not listed here as public is behind the gate, so a route that is added later needs
     the token by itself.
     """
-    health = Health()
+    health = Health(settings.recheck_s)
     engine = postgres.connect(settings)
     database = Database(engine)
     bus = Bus(settings)
@@ -56,6 +56,7 @@ def build(settings: ControlPlaneSettings) -> Starlette:
         admin,
         settings.admin_token.get_secret_value(),
         BodyBounds(settings.admin_body_max_bytes, settings.admin_body_timeout_s),
+        lambda: health.is_open,
     )
     notifications = Notifications(settings.database_url.get_secret_value(), relay.wake)
     expiry = Expiry(database, timedelta(hours=settings.idempotency_retention_h))
@@ -69,8 +70,7 @@ def build(settings: ControlPlaneSettings) -> Starlette:
 
     async def open_service(stack: contextlib.AsyncExitStack) -> None:
         stack.push_async_callback(engine.dispose)
-        await postgres.check(engine)
-        await guards.check(engine)
+        await health.guard(partial(postgres.check, engine), partial(guards.check, engine))
         health.add("postgres", partial(postgres.ping, engine))
         health.add("nats", bus.check)
         for name, loop in loops.items():

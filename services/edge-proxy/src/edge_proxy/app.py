@@ -79,7 +79,7 @@ def build(settings: Settings) -> Starlette:
         RoutesError: the routes file can't be read, or is wrong.
 
     """
-    health = Health()
+    health = Health(settings.recheck_s)
     gate = Gate()
     routes = load_routes(settings.routes_file)
     app = service_app(
@@ -118,9 +118,11 @@ async def _open(
             directory.forget_all()
 
     client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
-    await check_synced(settings)
-    await check_streams(client, (INFERENCE_RECORDS,))
-    await check_buckets(client, (IDEMPOTENCY, STORED_RESPONSES))
+    await health.guard(
+        partial(check_synced, settings),
+        partial(check_streams, client, (INFERENCE_RECORDS,)),
+        partial(check_buckets, client, (IDEMPOTENCY, STORED_RESPONSES)),
+    )
     hand_off, journal = await _open_hand_off(settings, client, stack)
     requester = Requester(client)
     admission = AdmissionClient(
@@ -159,7 +161,7 @@ async def _open(
     )
     _watch(health, client, edge)
     gate.edge = edge
-    stack.push_async_callback(_leave, gate, edge)
+    stack.push_async_callback(_leave, gate, edge, health)
 
 
 async def _open_hand_off(
@@ -238,8 +240,11 @@ def _watch(health: Health, client: Client, edge: Edge) -> None:
     health.add("admission", edge.admission.check)
 
 
-async def _leave(gate: Gate, edge: Edge) -> None:
+async def _leave(gate: Gate, edge: Edge, health: Health) -> None:
     """Take nothing more, and bring what is in hand to its end."""
     gate.edge = None
+    if not health.stopping:
+        # Told to stop, the server has waited already before it closes us.
+        await edge.in_flight.finish(edge.settings.grace_s)
     edge.hand_off.stop()
     await edge.in_flight.stop(_LAST_GRACE_S)

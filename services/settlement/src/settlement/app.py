@@ -42,11 +42,11 @@ from tables import guards
 
 def build(settings: Settings) -> Starlette:
     """Return the application; it opens when it is served."""
-    health = Health()
+    health = Health(settings.recheck_s)
 
     async def open_service(stack: contextlib.AsyncExitStack) -> None:
-        client = await _open_bus(stack, settings)
-        engine = await _open_database(stack, settings)
+        client = await _open_bus(stack, settings, health)
+        engine = await _open_database(stack, settings, health)
         balances = await _open_cache(stack, settings, health)
         health.add("nats", lambda: connection.check(client))
         health.add("postgres", lambda: postgres.ping(engine))
@@ -56,18 +56,21 @@ def build(settings: Settings) -> Starlette:
     return service_app([], open_service, health)
 
 
-async def _open_bus(stack: contextlib.AsyncExitStack, settings: Settings) -> Client:
+async def _open_bus(stack: contextlib.AsyncExitStack, settings: Settings, health: Health) -> Client:
     client = await stack.enter_async_context(connection.connection(settings, "settlement"))
-    await check_synced(settings)
-    await check_streams(client, (INFERENCE_RECORDS, DEAD_LETTERS))
+    await health.guard(
+        lambda: check_synced(settings),
+        lambda: check_streams(client, (INFERENCE_RECORDS, DEAD_LETTERS)),
+    )
     return client
 
 
-async def _open_database(stack: contextlib.AsyncExitStack, settings: Settings) -> AsyncEngine:
+async def _open_database(
+    stack: contextlib.AsyncExitStack, settings: Settings, health: Health
+) -> AsyncEngine:
     engine = postgres.connect(settings)
     stack.push_async_callback(engine.dispose)
-    await postgres.check(engine)
-    await guards.check(engine)
+    await health.guard(lambda: postgres.check(engine), lambda: guards.check(engine))
     return engine
 
 
@@ -76,7 +79,7 @@ async def _open_cache(
 ) -> BalanceCache:
     client = redis.connect(settings)
     stack.push_async_callback(client.aclose)
-    await redis.check(client)
+    await health.guard(lambda: redis.check(client))
     scripts = RedisScripts(client)
     stack.push_async_callback(scripts.drain)
     health.add("redis", lambda: redis.ping(client))

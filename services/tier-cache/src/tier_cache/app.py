@@ -35,7 +35,7 @@ _CLOCK = SystemClock()
 
 def build(settings: Settings) -> Starlette:
     """Return the application; it opens its clients once it runs."""
-    health = Health()
+    health = Health(settings.recheck_s)
     return service_app((), partial(_open, settings, health), health)
 
 
@@ -46,8 +46,10 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
     """
     client = await stack.enter_async_context(bus.connection(settings, _SERVICE))
     health.add("nats", partial(bus.check, client))
-    await streams.check_streams(client, (CONTROL_EVENTS, DEAD_LETTERS))
-    await streams.check_synced(settings)
+    await health.guard(
+        partial(streams.check_streams, client, (CONTROL_EVENTS, DEAD_LETTERS)),
+        partial(streams.check_synced, settings),
+    )
     scripts = await stack.enter_async_context(_redis_scripts(settings, health))
     engine = await stack.enter_async_context(_postgres(settings, health))
 
@@ -84,7 +86,7 @@ async def _redis_scripts(settings: Settings, health: Health) -> AsyncIterator[Re
     client = redis.connect(settings)
     scripts = RedisScripts(client)
     try:
-        await redis.check(client)
+        await health.guard(partial(redis.check, client))
         health.add("redis", partial(redis.ping, client))
         yield scripts
     finally:

@@ -5,6 +5,7 @@ outbox.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from kit import log
 from kit.bus.connection import connection
 from kit.bus.errors import DisconnectedError
 from kit.bus.streams import check_streams, check_synced
-from kit.errors import NotReadyError
+from kit.errors import NotReadyError, UnsafeServerError
 from kit.health import CheckResult
 from kit.settings import NatsSettings
 
@@ -52,8 +53,8 @@ class Bus:
     async def check(self) -> CheckResult:
         """Return None once NATS was reached and its stream found safe, else why not.
 
-        It says nothing of a later loss: changes are safe in the outbox, and a service that can
-        serve them should not be taken out of use.
+        It says nothing of a later loss of the connection: changes are safe in the outbox, and a
+        service that can serve them should not be taken out of use.
         """
         return self._problem
 
@@ -65,13 +66,11 @@ class Bus:
         while not stop.is_set():
             try:
                 async with connection(self._settings, "control-plane", on_connected) as client:
-                    await check_streams(client, (CONTROL_EVENTS,))
-                    await check_synced(self._settings)
+                    await self._see_that_it_is_safe(client)
                     self._client, self._problem = client, None
                     _logger.info("on the bus")
                     on_connected()
-                    while not (client.is_closed or stop.is_set()):
-                        await _pause(stop)
+                    await self._stay(client, stop)
             except NotReadyError as error:
                 if self._problem != str(error):
                     _logger.warning("not on the bus", reason=str(error))
@@ -79,6 +78,30 @@ class Bus:
             finally:
                 self._client = None
             await _pause(stop)
+
+    async def _see_that_it_is_safe(self, client: Client) -> None:
+        await check_streams(client, (CONTROL_EVENTS,))
+        await check_synced(self._settings)
+
+    async def _stay(self, client: Client, stop: asyncio.Event) -> None:
+        """Return when the connection is closed, or we are told to stop.
+
+        Raises:
+            UnsafeServerError: what was acknowledged might be lost from now on.
+
+        """
+        looked_s = time.monotonic()
+        while not (client.is_closed or stop.is_set()):
+            await _pause(stop)
+            if time.monotonic() - looked_s < self._settings.recheck_s:
+                continue
+            looked_s = time.monotonic()
+            try:
+                await self._see_that_it_is_safe(client)
+            except UnsafeServerError:
+                raise
+            except NotReadyError:
+                continue  # nobody can tell; it may come back as it was
 
 
 async def _pause(stop: asyncio.Event) -> None:

@@ -6,6 +6,7 @@ application and knows nothing of its routes.
 
 import asyncio
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -13,7 +14,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from control_plane.handlers.errors import INVALID_REQUEST, ErrorDetail, respond
+from control_plane.handlers.errors import INVALID_REQUEST, SERVER_ERROR, ErrorDetail, respond
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,12 @@ class BodyBounds:
 class Gate:
     """Lets a request with the admin token through, with its body already read."""
 
-    def __init__(self, app: ASGIApp, token: str, bounds: BodyBounds) -> None:
+    def __init__(
+        self, app: ASGIApp, token: str, bounds: BodyBounds, is_open: Callable[[], bool]
+    ) -> None:
+        """Guard `app`; while `is_open` says no, nothing passes."""
         self._app = app
+        self._is_open = is_open
         self._token = token.encode()
         self._bounds = bounds
 
@@ -39,6 +44,9 @@ class Gate:
         headers = Headers(scope=scope)
         if not self._is_admin(headers):
             await _unauthorized()(scope, receive, send)
+            return
+        if not self._is_open():
+            await _closed()(scope, receive, send)
             return
         try:
             async with asyncio.timeout(self._bounds.timeout_s):
@@ -99,6 +107,19 @@ def _unauthorized() -> Response:
             message="Send the admin token as `Authorization: Bearer <token>`.",
         ),
         {"WWW-Authenticate": "Bearer"},
+    )
+
+
+def _closed() -> Response:
+    """Return the answer while the database doesn't answer yet, or wouldn't keep what it commits."""
+    return respond(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        ErrorDetail(
+            type=SERVER_ERROR,
+            code="service_unavailable",
+            message="The control plane is not ready; /health/ready says why.",
+        ),
+        {"Retry-After": "1"},
     )
 
 

@@ -66,6 +66,11 @@ class InFlight:
         """Count a drain that begins (1) or ends (-1)."""
         _DRAINS.inc(change)
 
+    async def finish(self, grace_s: float) -> None:
+        """Wait for what is in hand, for `grace_s` at most."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_s)
+
     async def stop(self, grace_s: float) -> None:
         """Wait for no provider any more, let every record find its place, and cancel the rest."""
         self._stopping = True
