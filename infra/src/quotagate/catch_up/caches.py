@@ -5,20 +5,18 @@ After a restore the rows begin again at older versions, so a cached balance or t
 would stay for up to an hour.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from kit.redis import RedisClient
+from quotagate.cached_teams import cached_teams, for_each
 from quotagate.statements import statement
-from redis_scripts.keys import TEAM_PATTERN, TeamKeys, team_keys, team_of_fenced_key
+from redis_scripts.keys import TEAM_PATTERN, TeamKeys, team_of_fenced_key
 
 _TEAMS = statement(Path(__file__).with_name("sql"), "teams")
-_CHUNK_TEAMS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ async def forget_newer(client: RedisClient, engine: AsyncEngine) -> list[str]:
 
     """
     forgotten: set[str] = set()
-    async for team_ids in _teams(client):
+    async for team_ids in cached_teams(client, TEAM_PATTERN, team_of_fenced_key):
         cached = await _cached(client, team_ids)
         stored = await _stored(engine, team_ids)
         newer = [t for t in team_ids if is_newer(cached[t], stored.get(t))]
@@ -73,26 +71,12 @@ async def forget_newer(client: RedisClient, engine: AsyncEngine) -> list[str]:
     return sorted(forgotten)
 
 
-async def _teams(client: RedisClient) -> AsyncIterator[list[str]]:
-    """Yield the teams of which something is cached; a team may come twice."""
-    found: set[str] = set()
-    async for key in client.scan_iter(match=TEAM_PATTERN, count=_CHUNK_TEAMS):
-        team_id = team_of_fenced_key(key)
-        if team_id is not None:
-            found.add(team_id)
-        if len(found) >= _CHUNK_TEAMS:
-            yield sorted(found)
-            found.clear()
-    if found:
-        yield sorted(found)
-
-
 def _facts(keys: TeamKeys) -> tuple[str, str, str, str]:
     return keys.tier, keys.tier_version, keys.balance, keys.balance_version
 
 
 async def _cached(client: RedisClient, team_ids: Sequence[str]) -> dict[str, Cached]:
-    answers = await _each(client, "MGET", team_ids)
+    answers = await for_each(client, "MGET", _facts, team_ids)
     return {
         team_id: Cached(
             None if tier_id is None else tier_id.decode(),
@@ -106,18 +90,7 @@ async def _cached(client: RedisClient, team_ids: Sequence[str]) -> dict[str, Cac
 
 
 async def _forget(client: RedisClient, team_ids: Sequence[str]) -> None:
-    await _each(client, "UNLINK", team_ids)
-
-
-async def _each(client: RedisClient, command: str, team_ids: Sequence[str]) -> list[Any]:
-    """Send a command for the facts of each team; one command a team, so they belong together."""
-    pipeline = (
-        client.pipeline(transaction=False) if isinstance(client, Redis) else client.pipeline()
-    )
-    for team_id in team_ids:
-        # Spelt out, because a cluster's pipeline refuses its own methods of several keys.
-        pipeline.execute_command(command, *_facts(team_keys(team_id)))
-    return list(await pipeline.execute())
+    await for_each(client, "UNLINK", _facts, team_ids)
 
 
 async def _stored(engine: AsyncEngine, team_ids: Sequence[str]) -> dict[str, Stored]:

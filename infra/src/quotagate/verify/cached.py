@@ -6,19 +6,19 @@ repair it in; whatever moves meanwhile is being worked on, and isn't judged.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from kit.money import floor_nano_usd
 from kit.redis import RedisClient
+from quotagate.cached_teams import cached_teams, for_each
 from quotagate.statements import statement
 from quotagate.verify.books import SQL
 from quotagate.verify.findings import Finding, Kind, Report
-from redis_scripts.keys import BALANCE_PATTERN, team_keys, team_of_balance_key
+from redis_scripts.keys import BALANCE_PATTERN, TeamKeys, team_of_balance_key
 
 _ACCOUNTS = statement(SQL, "account_states")
 _CHUNK_TEAMS = 500
@@ -83,7 +83,7 @@ async def check_cache(
     """
     different: dict[str, _Look] = {}
     compared = 0
-    async for team_ids in _teams(client):
+    async for team_ids in cached_teams(client, BALANCE_PATTERN, team_of_balance_key):
         looks = await _look(client, engine, team_ids)
         compared += len(looks)
         different |= {t: look for t, look in looks.items() if look.verdict is not Verdict.FINE}
@@ -116,20 +116,6 @@ async def _those_that_stay(
     return different
 
 
-async def _teams(client: RedisClient) -> AsyncIterator[list[str]]:
-    """Yield the teams that have a cached balance; a team may come twice."""
-    found: set[str] = set()
-    async for key in client.scan_iter(match=BALANCE_PATTERN, count=_CHUNK_TEAMS):
-        team_id = team_of_balance_key(key)
-        if team_id is not None:
-            found.add(team_id)
-        if len(found) >= _CHUNK_TEAMS:
-            yield sorted(found)
-            found.clear()
-    if found:
-        yield sorted(found)
-
-
 async def _look(
     client: RedisClient, engine: AsyncEngine, team_ids: Sequence[str]
 ) -> dict[str, _Look]:
@@ -140,17 +126,14 @@ async def _look(
     return {team_id: _Look(found, settled.get(team_id)) for team_id, found in cached.items()}
 
 
+def _balance(keys: TeamKeys) -> tuple[str, str]:
+    return keys.balance, keys.balance_version
+
+
 async def _read_cached(client: RedisClient, team_ids: Sequence[str]) -> dict[str, Cached]:
-    pipeline = (
-        client.pipeline(transaction=False) if isinstance(client, Redis) else client.pipeline()
-    )
-    for team_id in team_ids:
-        keys = team_keys(team_id)
-        # One command, so that a balance and its version belong together; spelt out, because a
-        # cluster's pipeline refuses its own methods of several keys.
-        pipeline.execute_command("MGET", keys.balance, keys.balance_version)
+    answers = await for_each(client, "MGET", _balance, team_ids)
     found = {}
-    for team_id, (balance, version) in zip(team_ids, await pipeline.execute(), strict=True):
+    for team_id, (balance, version) in zip(team_ids, answers, strict=True):
         if balance is not None:
             found[team_id] = Cached(int(balance), None if version is None else int(version))
     return found
