@@ -16,6 +16,8 @@
 --          debt   its TAT                              what an admission adds, burst, longest, µs
 --          lease  the leases                           most at once, the lease's name, its life µs
 --          count  the counter of either day            most a day, what an admission adds, what is asked
+--       The endpoint's windows, the same way:
+--          window its log                              most in it, its length µs, the request's name
 --
 -- Reply, an array:
 --   1 'tier_missing' 'tier_differs' 'balance_missing' 'balance_negative' 'count_missing' 'limited'
@@ -31,10 +33,12 @@
 --   9 which limits refuse, an array: 1 requests, 2 tokens, 3… the further ones. A limit in shadow
 --     mode may be among them and the request still be admitted
 --  10 two for each further limit, after the decision:
---     its TAT (nil: no debt), leases in flight, or count (nil: missing); and 1 if capped, else 0
+--     its TAT (nil: no debt), leases in flight, count (nil: missing), or use of a window (an array,
+--     see parts/window.lua); and 1 if capped, else 0
 --
 -- Writes  admitted: request TAT = max(TAT, now) + interval, living at least as long as the debt; each
---         further debt, count and lease likewise. A debt whose limit refuses in shadow mode stays.
+--         further debt, count, lease and window likewise. A debt or a window that refuses in shadow
+--         mode stays.
 --         Any other answer: nothing; no value and no expiry changes.
 
 local time = redis.call('TIME')
@@ -109,6 +113,8 @@ if #ARGV > 7 then
     return redis.error_reply('ERR the day of the caller is neither today nor next to it')
   end
 
+  -- part: parts/window.lua
+
   -- Each kind reads its limit at a key and an argument, and returns how many keys it has, whether
   -- it refuses, its value, whether that was capped, and how an admission moves it to its next value.
   local kinds = {}
@@ -154,6 +160,12 @@ if #ARGV > 7 then
       end
       return used + by
     end
+  end
+
+  function kinds.window(key, arg)
+    local most, length_us = tonumber(ARGV[arg + 2]), tonumber(ARGV[arg + 3])
+    local refuses, use, enter = window(KEYS[key], most, length_us, ARGV[arg + 4])
+    return 1, refuses, use, 0, enter
   end
 
   moves = {}

@@ -1,6 +1,7 @@
 """Quotagate's Redis scripts: one typed method each, and the names and lives of their keys."""
 
 from redis_scripts.errors import (
+    InvalidAddressError,
     InvalidTeamIdError,
     NotDoneError,
     OutcomeUnknownError,
@@ -39,6 +40,7 @@ from redis_scripts.values import (
     TierFill,
     Verdict,
 )
+from redis_scripts.windows import WindowsReply, WindowTerms
 
 __all__ = [
     "ANY_DAY",
@@ -57,6 +59,7 @@ __all__ = [
     "DebtTerms",
     "Further",
     "FurtherCharge",
+    "InvalidAddressError",
     "InvalidTeamIdError",
     "LeaseEnd",
     "LeaseTerms",
@@ -74,4 +77,6 @@ __all__ = [
     "TierEviction",
     "TierFill",
     "Verdict",
+    "WindowTerms",
+    "WindowsReply",
 ]

@@ -2,6 +2,7 @@
 
 RedisScriptsError
 ├── InvalidTeamIdError    keys.py: nothing was sent
+├── InvalidAddressError   keys.py: nothing was sent
 ├── OutOfRangeError       scripts.py: nothing was sent
 ├── NotDoneError          certainly not carried out: nothing was written
 └── OutcomeUnknownError   carried out or not, nobody can tell
@@ -17,6 +18,10 @@ class RedisScriptsError(Exception):
 
 class InvalidTeamIdError(RedisScriptsError, ValueError):
     """A team id may hold 1 to 64 of A-Z, a-z, 0-9, _ and -."""
+
+
+class InvalidAddressError(RedisScriptsError, ValueError):
+    """A client's address is an IP address or network, written in lower case."""
 
 
 class OutOfRangeError(RedisScriptsError, ValueError):

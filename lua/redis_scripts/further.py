@@ -10,6 +10,7 @@ import msgspec
 
 from redis_scripts.keys import Place
 from redis_scripts.numbers import exact
+from redis_scripts.windows import WindowTerms
 
 Argument = str | int
 
@@ -82,7 +83,8 @@ class LeaseEnd(msgspec.Struct, frozen=True):
 
 Further = DebtTerms | LeaseTerms | CountTerms
 FurtherCharge = DebtCharge | CountCharge | LeaseEnd
-Placed = Further | FurtherCharge
+Judged = Further | WindowTerms
+Placed = Judged | FurtherCharge
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -98,9 +100,9 @@ def where(limit: Placed) -> tuple[Place, ...]:
 
 
 def judged(
-    plain_shadow: tuple[bool, bool], terms: Sequence[Further], days: DayWindow
+    plain_shadow: tuple[bool, bool], terms: Sequence[Judged], days: DayWindow
 ) -> Iterable[Argument]:
-    """Return preflight's arguments; none without shadow mode and further limits."""
+    """Return preflight's arguments; none without shadow mode, further limits and windows."""
     if terms or any(plain_shadow):
         yield from map(int, plain_shadow)
     if terms:
@@ -113,6 +115,8 @@ def judged(
                 yield from ("lease", int(shadow), exact(most), name, exact(life_us))
             case CountTerms(_, most, added, asked, shadow):
                 yield from ("count", int(shadow), exact(most), exact(added), exact(asked))
+            case WindowTerms(name=name):
+                yield from ("window", *term.arguments(), name)
 
 
 def charged(charges: Sequence[FurtherCharge], days: DayWindow) -> Iterable[Argument]:
@@ -142,13 +146,6 @@ def read(terms: Sequence[Further], days: DayWindow) -> Iterable[Argument]:
                 yield "lease"
             case CountTerms():
                 yield "count"
-
-
-def further_reply(
-    refusing: Sequence[int], flat: Sequence[int | None]
-) -> tuple[tuple[int, ...], tuple[Reading, ...]]:
-    """Return which limits refuse, counted from 0, and the further ones' readings."""
-    return tuple(position - 1 for position in refusing), readings(flat)
 
 
 def readings(flat: Sequence[int | None] = ()) -> tuple[Reading, ...]:

@@ -7,8 +7,8 @@ import random
 import re
 from typing import NamedTuple
 
-from contracts.ids import ID_PATTERN
-from redis_scripts.errors import InvalidTeamIdError
+from contracts.ids import ADDRESS_PATTERN, ID_PATTERN
+from redis_scripts.errors import InvalidAddressError, InvalidTeamIdError
 
 _SECOND_US = 1_000_000
 _MINUTE_MS = 60_000
@@ -35,6 +35,7 @@ _BALANCE = re.compile(rb"quota:\{([A-Za-z0-9_-]{1,64})\}:account-balance")
 # What is fenced by versions of the database's rows, and those versions.
 _FENCED = re.compile(rb"quota:\{([A-Za-z0-9_-]{1,64})\}:(?:tier|account-balance)(?::version)?")
 _ID = re.compile(ID_PATTERN.removesuffix("$"))
+_ADDRESS = re.compile(ADDRESS_PATTERN.removesuffix("$"))
 
 
 class TeamKeys(NamedTuple):
@@ -79,6 +80,45 @@ def model_tat(model: str, what: str) -> Place:
 def day_counter(start_us: int, end_us: int, what: str) -> Place:
     """Return where a day's `requests` or `tokens` are counted; days of zones differ in length."""
     return Place(f"day:{start_us // _SECOND_US}-{end_us // _SECOND_US}:{what}")
+
+
+def window_log(group: str, label: str, key_id: str = "") -> Place:
+    """Return where a window logs an API key's requests, or, without one, those of an address."""
+    return Place(f"window:{group}:{label}" + (f":{key_id}" if key_id else ""))
+
+
+class Owner(NamedTuple):
+    """Whose windows are judged: all keys of one owner share a cluster slot."""
+
+    prefix: str
+
+    def key(self, place: Place) -> str:
+        """Return a key's name."""
+        return f"{self.prefix}:{place.suffix}"
+
+
+def team_owner(team_id: str) -> Owner:
+    """Return a team as an owner.
+
+    Raises:
+        InvalidTeamIdError: a brace, for one, would move the keys to another team's slot.
+
+    """
+    if _ID.fullmatch(team_id) is None:
+        raise InvalidTeamIdError
+    return Owner(f"quota:{{{team_id}}}")
+
+
+def address_owner(address: str) -> Owner:
+    """Return a client's address as an owner; IPv6 networks may stand for one.
+
+    Raises:
+        InvalidAddressError: it is none; a brace, for one, would move the keys to another slot.
+
+    """
+    if _ADDRESS.fullmatch(address) is None:
+        raise InvalidAddressError
+    return Owner(f"quota:address:{{{address}}}")
 
 
 def team_keys(team_id: str) -> TeamKeys:

@@ -11,15 +11,15 @@ from redis_scripts.further import (
     Further,
     Placed,
     charged,
-    further_reply,
     judged,
     read,
     readings,
     where,
 )
-from redis_scripts.keys import day_counter, life_ms, team_keys
+from redis_scripts.keys import Owner, day_counter, life_ms, team_keys
 from redis_scripts.numbers import debit, exact, integer, money, text
 from redis_scripts.pipelines import Pipelines, RedisClient
+from redis_scripts.replies import preflight_reply
 from redis_scripts.sources import Script, load
 from redis_scripts.values import (
     BalanceAdjustment,
@@ -37,16 +37,15 @@ from redis_scripts.values import (
     TeamState,
     TierEviction,
     TierFill,
-    Verdict,
 )
+from redis_scripts.windows import WindowsReply, WindowTerms, judged_alone, read_use
 
 _US_PER_MS = 1_000
-# Preflight's reply for a tier without further limits and shadow mode.
-_SHORT_REPLY = 8
 
 _PREFLIGHT = load("preflight")
 _POSTFLIGHT = load("postflight")
 _CAP_DEBTS = load("cap_debts")
+_JUDGE_WINDOWS = load("judge_windows")
 _LIMITS_STATE = load("limits_state")
 _RENEW_LEASE = load("renew_lease")
 _RELEASE_LEASE = load("release_lease")
@@ -84,11 +83,12 @@ class RedisScripts:
     async def preflight(self, team_id: str, terms: PreflightTerms) -> PreflightReply:
         """Decide one request of a team. Only an admitted one advances the request TAT."""
         keys = team_keys(team_id)
+        more = (*terms.further, *terms.windows)
         reply = await self._pipelines.run(
             _PREFLIGHT,
             (
                 *(keys.request_tat, keys.token_tat, keys.tier, keys.balance),
-                *_names(team_id, terms.further),
+                *_names(team_id, more),
             ),
             (
                 terms.tier_id,
@@ -98,20 +98,17 @@ class RedisScripts:
                 self._tat_life_ms(),
                 exact(terms.caps.request_us),
                 exact(terms.caps.token_us),
-                *judged(terms.shadow, terms.further, terms.days),
+                *judged(terms.shadow, more, terms.days),
             ),
         )
-        return PreflightReply(
-            Verdict(reply[0].decode()),
-            reply[1],
-            reply[2],
-            reply[3],
-            text(reply[4]),
-            integer(reply[5]),
-            bool(reply[6]),
-            bool(reply[7]),
-            *(further_reply(*reply[8:]) if len(reply) > _SHORT_REPLY else ()),
-        )
+        return preflight_reply(reply, terms)
+
+    async def judge_windows(self, owner: Owner, windows: Sequence[WindowTerms]) -> WindowsReply:
+        """Decide one request by one owner's windows alone, of which there is at least one."""
+        keys = [owner.key(window.place) for window in windows]
+        arguments = tuple(judged_alone(windows))
+        verdict, now_us, *uses = await self._pipelines.run(_JUDGE_WINDOWS, keys, arguments)
+        return WindowsReply(verdict == b"admitted", now_us, tuple(map(read_use, uses)))
 
     async def postflight(self, team_id: str, charge: Charge) -> PostflightReply:
         """Charge one attempt. Send it once: a repeated one would charge twice.

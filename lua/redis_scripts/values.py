@@ -8,7 +8,9 @@ from enum import StrEnum
 
 import msgspec
 
+from contracts.windows import WindowUse
 from redis_scripts.further import ANY_DAY, DayWindow, Further, FurtherCharge, Reading
+from redis_scripts.windows import WindowTerms
 
 
 class DebtCaps(msgspec.Struct, frozen=True):
@@ -36,6 +38,8 @@ class PreflightTerms(msgspec.Struct, frozen=True):
     """Whether the request and the token limit are in shadow mode."""
     further: tuple[Further, ...] = ()
     days: DayWindow = ANY_DAY
+    windows: tuple[WindowTerms, ...] = ()
+    """The endpoint's; judged and entered with everything else."""
 
 
 class Verdict(StrEnum):
@@ -67,6 +71,8 @@ class PreflightReply(msgspec.Struct, frozen=True):
     token_capped: bool
     refusing: tuple[int, ...] = ()
     further: tuple[Reading, ...] = ()
+    windows: tuple[WindowUse, ...] = ()
+    """Each window's use; the positions of those that refuse are not among `refusing`."""
 
 
 class Charge(msgspec.Struct, frozen=True):

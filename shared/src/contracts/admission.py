@@ -21,6 +21,7 @@ from contracts.limits import (
     TokenWeights,
 )
 from contracts.usage import Price, Usage
+from contracts.windows import Window, WindowUse
 
 __all__ = [
     "LEASE_RELEASE",
@@ -101,6 +102,8 @@ class PreflightRequest(Message, frozen=True, kw_only=True):
     moves, and the reply pins nothing."""
     key_limits: KeyLimits | None = None
     """What the key has of its own; None: nothing."""
+    windows: tuple[Window, ...] = ()
+    """Those of the endpoint that was called."""
 
 
 class PreflightReply(Message, frozen=True, kw_only=True):
@@ -121,6 +124,8 @@ class PreflightReply(Message, frozen=True, kw_only=True):
     """Limits in shadow mode that would have refused; the attempt's usage isn't charged to them."""
     lease: Lease | None = None
     """None: the tier doesn't limit concurrency, or the request was refused."""
+    windows: tuple[WindowUse, ...] = ()
+    """In the order of the request's; empty where they were not judged."""
 
 
 class PostflightRequest(Message, frozen=True, kw_only=True):

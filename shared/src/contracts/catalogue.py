@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts import admission, cache, control, dead, idempotency, inference, responses
+from contracts import admission, cache, control, dead, idempotency, inference, responses, windows
 from contracts.contract import Bucket, Event, RequestReply, Stream
 
 REQUESTS: tuple[RequestReply[Any, Any], ...] = (
@@ -11,6 +11,7 @@ REQUESTS: tuple[RequestReply[Any, Any], ...] = (
     admission.LEASE_RENEW,
     admission.LEASE_RELEASE,
     admission.LIMITS,
+    windows.WINDOWS,
     cache.KEY_RESOLVE,
     cache.TIER_RESOLVE,
     cache.BALANCE_FILL,

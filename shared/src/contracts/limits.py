@@ -26,14 +26,20 @@ class LimitReason(StrEnum):
     CONCURRENCY = "concurrency"
     DAY_REQUESTS = "day_requests"
     DAY_TOKENS = "day_tokens"
+    ENDPOINT = "endpoint"
+    """A window of the edge's configuration, no limit of the tier."""
 
 
 class LimitScope(StrEnum):
-    """Whose limit it is: the team's, of one of its keys, or of the team at one model."""
+    """Whose limit it is: the team's, of one of its keys, or of the team at one model.
+
+    Or of a client's address, for callers without a key.
+    """
 
     TEAM = "team"
     KEY = "key"
     MODEL = "model"
+    ADDRESS = "address"
 
 
 class Rates(Message, frozen=True, kw_only=True):
@@ -144,6 +150,8 @@ class Refusal(Message, frozen=True, kw_only=True):
     """How much of it is in debt, counted today, or in flight."""
     resets_at_us: int | None = None
     """When nothing of it is used any more, unix microseconds of the Redis clock; None: open."""
+    window: str | None = None
+    """Of an endpoint's limit: its group and its label."""
 
 
 class LimitExplanation(Message, frozen=True, kw_only=True):

@@ -20,6 +20,7 @@ from contracts.admission import (
 )
 from contracts.contract import RequestReply
 from contracts.usage import Usage
+from contracts.windows import Window
 from kit.clock import SystemClock
 from kit.ids import new_id
 
@@ -41,6 +42,7 @@ class Edge:
         estimate: int = 0,
         further: bool = False,
         key_limits: KeyLimits | None = None,
+        windows: tuple[Window, ...] = (),
     ) -> PreflightReply:
         """Ask whether a team may call; `models` are the deployments', by default the one."""
         request = PreflightRequest(
@@ -55,6 +57,7 @@ class Edge:
             estimated_input_tokens=estimate,
             further=further,
             key_limits=key_limits,
+            windows=windows,
         )
         reply: PreflightReply = await self._bus.ask(PREFLIGHT, request)
         return reply

@@ -35,13 +35,23 @@ from redis_scripts import (
     TierEviction,
     TierFill,
     Verdict,
+    WindowTerms,
 )
-from redis_scripts.keys import INPUT_TAT, LEASES, day_counter, team_keys
+from redis_scripts.keys import (
+    INPUT_TAT,
+    LEASES,
+    address_owner,
+    day_counter,
+    team_keys,
+    team_owner,
+    window_log,
+)
 
 TEAMS = 1_000
 TEN = Charge(0, 10, CAPS)
 DAYS = DayWindow(0, 0, 2**52)
 COUNTER = day_counter(DAYS.boundary_us, DAYS.end_us, "requests")
+LOGS = (window_log("Chat", "Minute", "key"), window_log("Chat", "Day", "key"))
 FURTHER = (
     DebtTerms(INPUT_TAT, 1, 10**9, CAPS.token_us),
     LeaseTerms(LEASES, 1, "call", 10**9),
@@ -101,6 +111,8 @@ async def every_script(scripts: RedisScripts, team_id: str) -> None:
     assert charged.balance_nano_usd == 60
     assert charged.request_tat_us == admitted.request_tat_us
     await every_further_limit(scripts, team_id)
+    await every_window(scripts, team_id)
+    charged = await scripts.postflight(team_id, Charge(0, 0, CAPS))
     assert (await scripts.cap_debts(team_id, CAPS)).token_tat_us == charged.token_tat_us
     adjusted = await scripts.adjust_balance(team_id, 5, 2)
     assert adjusted is BalanceAdjustment.APPLIED
@@ -112,6 +124,20 @@ async def every_script(scripts: RedisScripts, team_id: str) -> None:
     state = await scripts.limits_state(team_id)
     assert (state.tier_id, state.tier_version) == (None, 2)
     assert (state.balance_nano_usd, state.balance_version) == (71, 3)
+
+
+async def every_window(scripts: RedisScripts, team_id: str) -> None:
+    """Meet windows of the team's key in both scripts, and those of an address."""
+    mine = [WindowTerms(place, 9, 10**9, "first") for place in LOGS]
+    generous = replace(terms_of(PLAIN), request_burst_us=10**9, token_burst_us=10**9)
+    admitted = await scripts.preflight(team_id, replace(generous, windows=tuple(mine)))
+    assert [use.used for use in admitted.windows] == [1, 1]
+    mine = [replace(window, name="second") for window in mine]
+    judged = await scripts.judge_windows(team_owner(team_id), mine)
+    assert [use.used for use in judged.uses] == [2, 2]
+    number = int(team_id.rpartition("_")[2])
+    address = address_owner(f"10.0.{number // 256}.{number % 256}")
+    assert (await scripts.judge_windows(address, mine)).admitted
 
 
 async def every_further_limit(scripts: RedisScripts, team_id: str) -> None:
@@ -142,12 +168,15 @@ async def test_every_script_for_a_thousand_teams_crosses_no_slot(
 
     await asyncio.gather(*(every_script(clustered, team_id) for team_id in team_ids))
 
-    # Three TATs, a tier fence, a balance with its version, and a day's two counters for each.
-    keys = 0
+    # Three TATs, a tier fence, a balance with its version, a day's two counters and two windows for
+    # each; and two windows for each address.
+    keys = addresses = 0
     for node in cluster.primaries:
         with node.client() as client:
             keys += len(list(client.scan_iter("quota:{team_*", count=10_000)))
-    assert keys == 8 * TEAMS
+            addresses += len(list(client.scan_iter("quota:address:*", count=10_000)))
+    assert keys == 10 * TEAMS
+    assert addresses == 2 * TEAMS
 
 
 async def test_each_shard_heals_its_own_empty_script_cache(

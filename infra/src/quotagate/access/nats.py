@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from contracts import admission, cache, control, dead, inference
+from contracts import admission, cache, control, dead, inference, windows
 from contracts.catalogue import BUCKETS, EVENTS, REQUESTS, STREAMS
 from contracts.contract import Event, RequestReply, Stream
 
@@ -37,6 +37,7 @@ USES: Mapping[str, Use] = MappingProxyType(
                 admission.POSTFLIGHT,
                 admission.LEASE_RENEW,
                 admission.LEASE_RELEASE,
+                windows.WINDOWS,
                 cache.KEY_RESOLVE,
             ),
             hears=(control.KEY_REVOKED, control.KEY_CHANGED),

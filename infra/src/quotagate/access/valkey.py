@@ -16,7 +16,7 @@ _COMMANDS = (
     "eval evalsha evalsha_ro eval_ro script|load script|exists "
     "get set mget del unlink exists type ttl pttl pexpiretime scan "
     "incrby decrby expire pexpire pexpireat persist "
-    "zcount zscore zadd zrem zremrangebyscore"
+    "zcount zrange zscore zadd zrem zremrangebyscore"
 )
 
 

@@ -15,12 +15,14 @@ from admission.handlers.limits import TellLimits
 from admission.handlers.postflight import Postflight
 from admission.handlers.preflight import Preflight
 from admission.handlers.reload import Reloader, follow
+from admission.handlers.windows import JudgeWindows
 from admission.settings import Settings
 from admission.store.limits import Limits
 from admission.store.memory import Memory
 from admission.store.terms import Terms
 from contracts.admission import LEASE_RELEASE, LEASE_RENEW, LIMITS, POSTFLIGHT, PREFLIGHT
 from contracts.control import POLICY_CHANGED, PRICE_CHANGED
+from contracts.windows import WINDOWS
 from kit import redis
 from kit.asgi import service_app
 from kit.background import running
@@ -81,6 +83,7 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
     await server.add(LEASE_RENEW, leases.renew)
     await server.add(LEASE_RELEASE, leases.release)
     await server.add(LIMITS, TellLimits(limits, memory).handle)
+    await server.add(WINDOWS, JudgeWindows(limits, _CLOCK).handle)
 
 
 @contextlib.asynccontextmanager

@@ -2,13 +2,20 @@
 
 from prometheus_client import Counter
 
-from admission.domain import decision
+from admission.domain import decision, windows
 from admission.domain.days import days_around
-from admission.domain.decision import Admitted, Moment
+from admission.domain.decision import Admitted, Limited, Moment
 from admission.domain.limits import Limit, limits_of, never_admissible
 from admission.domain.state import whole_state
 from admission.store.terms import Asking
-from contracts.admission import Decision, LimitReason, Policy, PreflightReply
+from contracts.admission import (
+    Decision,
+    LimitReason,
+    LimitScope,
+    Policy,
+    PreflightReply,
+    Refusal,
+)
 from redis_scripts import PreflightReply as Answer
 from redis_scripts import TeamState, Verdict
 
@@ -47,25 +54,49 @@ def reply(policy: Policy, asking: Asking, answer: Answer) -> PreflightReply:
     by_reason = {limit.reason: value for limit, value in zip(limits, values, strict=True)}
     state = whole_state(policy, answer.now_us, by_reason)
     if answer.verdict is Verdict.ADMITTED:
-        shadowed = _shadowed(limits, answer.refusing)
         return PreflightReply(
-            decision=Decision.ALLOWED, limits=state, policy=policy, shadowed=shadowed
+            decision=Decision.ALLOWED,
+            limits=state,
+            policy=policy,
+            shadowed=(*_shadowed(limits, answer.refusing), *_by_windows(asking, answer)),
+            windows=answer.windows,
         )
     when = moment(policy, answer.now_us, asking.estimated_input_tokens)
     decided = decision.decide(limits, values, when)
-    if isinstance(decided, Admitted):
-        raise RuntimeError("the script refused what the model of it admits")  # noqa: TRY004 - no argument of a wrong type
     never = never_admissible(policy, asking.estimated_input_tokens)
-    refusal = decision.refusal(decided.by, when)
+    refusal, wait_us = _told(decided, when, asking, answer)
     return PreflightReply(
         decision=Decision.NEVER_ADMISSIBLE if never else Decision.RATE_LIMITED,
         reason=(LimitReason.DAY_TOKENS if never else refusal.reason).value,
-        retry_after_us=0 if never else decided.by.wait_us,
+        retry_after_us=0 if never else wait_us,
         limits=state,
         policy=policy,
         refusal=None if never else refusal,
-        shadowed=decided.shadowed,
+        shadowed=(*decided.shadowed, *_by_windows(asking, answer)),
+        windows=answer.windows,
     )
+
+
+def _told(
+    decided: Admitted | Limited, when: Moment, asking: Asking, answer: Answer
+) -> tuple[Refusal, int]:
+    """Return the refusal with the longest wait, a limit of the tier before a window, and that wait.
+
+    The tier's limits may admit what a window refuses.
+    """
+    found = [] if isinstance(decided, Admitted) else [decided.by]
+    refusals = [(decision.refusal(judged, when), judged.wait_us) for judged in found]
+    by_window = windows.told(asking.windows, answer.windows, LimitScope.KEY, answer.now_us)
+    if by_window is not None:
+        refusals.append(by_window)
+    if not refusals:
+        raise RuntimeError("the script refused what the model of it admits")
+    return max(refusals, key=lambda refusal: refusal[1])
+
+
+def _by_windows(asking: Asking, answer: Answer) -> tuple[LimitReason, ...]:
+    """Return the reason of windows, if one in shadow mode would have refused."""
+    return (LimitReason.ENDPOINT,) if windows.shadowed(asking.windows, answer.windows) else ()
 
 
 def _shadowed(limits: tuple[Limit, ...], refusing: tuple[int, ...]) -> tuple[LimitReason, ...]:

@@ -73,6 +73,7 @@ class Preflight:
             f"{request.inference_id}:{request.attempt_no}",
             request.estimated_input_tokens,
             request.key_limits,
+            request.windows,
         )
         try:
             async with asyncio.timeout((request.deadline_us - now_us) / _US_PER_S):

@@ -1,6 +1,6 @@
 """Teams' limits and balances in Redis, each call one script. The Redis clock alone counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import Counter
 
@@ -22,7 +22,10 @@ from redis_scripts import (
     RedisScripts,
     TeamState,
     Verdict,
+    WindowsReply,
+    WindowTerms,
 )
+from redis_scripts.keys import Owner
 
 # "" matches no stored tier, so the script's answer names the one that is stored.
 _NO_TIER = ""
@@ -69,6 +72,13 @@ class Limits:
         except _FAILED as error:
             raise StoreUnavailableError(str(error)) from error
         return reply
+
+    async def judge_windows(self, owner: Owner, windows: Sequence[WindowTerms]) -> WindowsReply:
+        """Judge one request by windows alone; only an admitted one moved anything."""
+        try:
+            return await self._scripts.judge_windows(owner, windows)
+        except _FAILED as error:
+            raise StoreUnavailableError(str(error)) from error
 
     async def postflight(
         self, team_id: str, used: Used

@@ -1,5 +1,7 @@
 """A policy's limits as the Redis scripts are told them: where each lives, and its numbers."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from admission.domain.charging import End, added_to, tokens_for
@@ -18,6 +20,7 @@ from admission.domain.policy import cost_at, cost_us, interval_us, request_burst
 from admission.domain.tokens import counted
 from contracts.admission import KeyLimits, LimitReason, Policy
 from contracts.usage import Price, Usage
+from contracts.windows import Window
 from redis_scripts import (
     ANY_DAY,
     Charge,
@@ -32,6 +35,7 @@ from redis_scripts import (
     LeaseEnd,
     LeaseTerms,
     PreflightTerms,
+    WindowTerms,
 )
 from redis_scripts.keys import (
     INPUT_TAT,
@@ -41,6 +45,7 @@ from redis_scripts.keys import (
     day_counter,
     key_tat,
     model_tat,
+    window_log,
 )
 
 
@@ -53,6 +58,8 @@ class Asking(msgspec.Struct, frozen=True):
     estimated_input_tokens: int = 0
     key_limits: KeyLimits | None = None
     """What the subject's key has of its own."""
+    windows: tuple[Window, ...] = ()
+    """Those of the endpoint that was called."""
 
 
 class Used(msgspec.Struct, frozen=True):
@@ -90,6 +97,7 @@ class Terms:
             ),
             tuple(self._term(limit, asking, caps, days) for limit in limits),
             days,
+            window_terms(asking.windows, asking.lease, asking.subject.key_id or ""),
         )
 
     def _term(self, limit: Limit, asking: Asking, caps: DebtCaps, days: DayWindow) -> Further:
@@ -103,6 +111,23 @@ class Terms:
             case CountLimit(reason, most, added, shadow):
                 asked = asked_of(limit, asking.estimated_input_tokens)
                 return CountTerms(_counters(reason, days), most, added, asked, shadow)
+
+
+def window_terms(windows: Sequence[Window], name: str, key_id: str = "") -> tuple[WindowTerms, ...]:
+    """Return an endpoint's windows for a key, or, without one, for whoever owns them.
+
+    `name` is what the request is called in their logs.
+    """
+    return tuple(
+        WindowTerms(
+            window_log(window.group, window.label, key_id),
+            window.limit,
+            window.length_us,
+            name,
+            window.shadow,
+        )
+        for window in windows
+    )
 
 
 def charge(used: Used, caps: DebtCaps, now_us: int) -> tuple[Charge, tuple[LimitReason, ...]]:
