@@ -42,10 +42,11 @@ class Desk:
             )
         return tier_id
 
-    async def change_policy(self, tier_id: str, *, rpm: int, tpm: int) -> None:
+    async def change_policy(self, tier_id: str, **values: Any) -> None:
+        """Give a tier other numbers; `limits` are its further ones, all of them."""
         async with self._engine.begin() as connection:
             await connection.execute(
-                update(Tier).where(col(Tier.tier_id) == tier_id).values(rpm=rpm, tpm=tpm)
+                update(Tier).where(col(Tier.tier_id) == tier_id).values(**values)
             )
 
     async def open_team(self, tier_id: str | None = None, *, balance_usd: str = "0") -> str:
@@ -93,8 +94,9 @@ class Desk:
         allowed_models: list[str] | None = None,
         expires_at: datetime | None = None,
         limits: dict[str, Any] | None = None,
+        key_id: str | None = None,
     ) -> str:
-        key_id = new_name("key")
+        key_id = key_id or new_name("key")
         async with self._engine.begin() as connection:
             await connection.execute(
                 insert(ApiKey).values(
