@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
+from integration.edge_proxy.raw_provider import HEAD, Conversation, RawProvider
 from integration.edge_proxy.stand_ins import StandIns, allow
-from integration.edge_proxy.world import Team, World
+from integration.edge_proxy.world import CHAT, Team, World, asked
 from msgspec.structs import replace
 
 from contracts.admission import Lease, LimitReason, PreflightReply, PreflightRequest
@@ -62,6 +63,27 @@ async def test_a_call_without_usage_releases_its_lease(world: World) -> None:
     released = await stand_ins.releases.get()
     assert (released.team_id, released.lease) == (team.team_id, lease_of(stand_ins, team))
     assert stand_ins.postflights_of(team.team_id) == []
+
+
+async def test_a_call_that_was_read_on_in_vain_releases_its_lease(
+    world: World, raw: RawProvider
+) -> None:
+    team, stand_ins = holding(world), world.stand_ins
+
+    async def endless(conversation: Conversation) -> None:
+        await conversation.say(HEAD)
+        while True:
+            await conversation.chunk(b'data: {"choices":[]}\n\n' * 400)
+
+    raw.script = endless
+    body = asked(team, model="raw", more={"stream": True})
+    async with world.http.stream("POST", CHAT, headers=team.headers, json=body) as answer:
+        assert answer.status_code == 200
+    # The edge reads on within its bounds, and only then is the call over.
+    released = await stand_ins.releases.get()
+    assert (released.team_id, released.lease) == (team.team_id, lease_of(stand_ins, team))
+    record = await world.records.one(team.team_id)
+    assert (record.usage, record.client_gone) == (None, True)
 
 
 async def test_preflight_is_told_what_the_input_has_at_least(world: World) -> None:

@@ -15,7 +15,7 @@ from contracts.admission import (
     Refusal,
 )
 from contracts.usage import Price, UsdPerMillion
-from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
+from edge_proxy.domain.endpoints import CHAT_COMPLETIONS, MESSAGES, Endpoint
 from edge_proxy.domain.inference import Caller
 from edge_proxy.domain.judgement import legs, refusal, route_for
 from edge_proxy.domain.problems import BALANCE_NEGATIVE, CHECK_UNAVAILABLE, Problem
@@ -32,8 +32,13 @@ ROUTES = parse(
     base_url = "http://b"
     [models.one]
     deployments = [{ provider = "a", model = "x" }, { provider = "b", model = "y" }]
+    [providers.c]
+    adapter = "anthropic"
+    base_url = "http://c"
     [models.two]
     deployments = [{ provider = "a", model = "z" }]
+    [models.mixed]
+    deployments = [{ provider = "c", model = "w" }, { provider = "b", model = "y" }]
     """,
     Surroundings(variables={}, read_secret=lambda _: ""),
 )
@@ -83,6 +88,23 @@ def test_a_route(who: Caller) -> None:
     route = route_for(ROUTES, CHAT_COMPLETIONS, who, "one")
     assert not isinstance(route, Problem)
     assert [(one.provider, one.model) for one in route.deployments] == [("a", "x"), ("b", "y")]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "found"),
+    [
+        pytest.param(CHAT_COMPLETIONS, [("b", "y")], id="OpenAI's"),
+        pytest.param(MESSAGES, [("c", "w")], id="Anthropic's"),
+    ],
+)
+def test_a_route_has_the_deployments_that_serve_the_endpoint(
+    endpoint: Endpoint, found: list[tuple[str, str]]
+) -> None:
+    """Or one that can't be called would be priced, and its request admitted for nothing."""
+    route = route_for(ROUTES, endpoint, caller(), "mixed")
+    assert not isinstance(route, Problem)
+    assert [(one.provider, one.model) for one in route.deployments] == found
+    assert [(one.provider.name, one.model) for one in route.targets] == found
 
 
 def test_allowed() -> None:
@@ -203,10 +225,10 @@ def test_a_refusal_tells_who_would_have_refused_as_well() -> None:
     ],
 )
 def test_legs(prices: tuple[Price | None, ...], found: list[tuple[str, str]]) -> None:
-    ways = legs(ROUTES.models["one"], CHAT_COMPLETIONS, prices)
+    ways = legs(ROUTES.models["one"], prices)
     assert [(leg.target.provider.name, leg.price.price_id) for leg in ways] == found
 
 
 def test_routes_of_this_table() -> None:
     assert isinstance(ROUTES, Routes)
-    assert list(ROUTES.models) == ["one", "two"]
+    assert list(ROUTES.models) == ["one", "two", "mixed"]

@@ -39,13 +39,16 @@ _PROBLEMS = {
 
 
 def route_for(routes: Routes, endpoint: Endpoint, caller: Caller, model: str) -> Route | Problem:
-    """Return the route of a model that the caller may use at an endpoint."""
+    """Return the route of a model that the caller may use, as far as it serves an endpoint."""
     route = routes.models.get(model)
     if route is None:
         return model_not_found(model)
     if not caller.may_use(model):
         return model_not_allowed(model)
-    return route if route.serves(endpoint) else unsupported_endpoint(model, endpoint.path)
+    if not route.serves(endpoint):
+        return unsupported_endpoint(model, endpoint.path)
+    # Admission must not admit for the price of a deployment that can't be called here.
+    return route.at(endpoint)
 
 
 def refusal(reply: PreflightReply, model: str) -> Problem | None:
@@ -87,10 +90,10 @@ def _details(refusal: Refusal) -> dict[str, str | int | None]:
     }
 
 
-def legs(route: Route, endpoint: Endpoint, prices: tuple[Price | None, ...]) -> tuple[Leg, ...]:
+def legs(route: Route, prices: tuple[Price | None, ...]) -> tuple[Leg, ...]:
     """Return where attempts may go, in order: the route's targets that have a price."""
     return tuple(
         Leg(target=target, price=price)
         for target, price in zip(route.targets, prices, strict=False)
-        if price is not None and endpoint.path in target.provider.adapter.apis
+        if price is not None
     )

@@ -147,6 +147,18 @@ class Route:
         """Say whether any target serves an endpoint."""
         return any(endpoint.path in target.provider.adapter.apis for target in self.targets)
 
+    def at(self, endpoint: Endpoint) -> "Route":
+        """Return the route less the targets that don't serve an endpoint."""
+        targets = tuple(
+            target for target in self.targets if endpoint.path in target.provider.adapter.apis
+        )
+        if len(targets) == len(self.targets):
+            return self
+        deployments = tuple(
+            Deployment(provider=target.provider.name, model=target.model) for target in targets
+        )
+        return replace(self, targets=targets, deployments=deployments)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routes:

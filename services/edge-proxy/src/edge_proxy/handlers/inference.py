@@ -130,7 +130,7 @@ class InferenceEndpoint:
         problem = refusal(reply, inference.model)
         if problem is not None:
             return self._with_limits(problem, reply, edge.clock.now_us())
-        ways = legs(route, self._endpoint, reply.prices)
+        ways = legs(route, reply.prices)
         if reply.policy is None or not ways:
             return CHECK_UNAVAILABLE
         return Plan(
