@@ -1,7 +1,6 @@
 """What people decide at the control plane, written to the database with its rights."""
 
 import uuid
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -86,29 +85,11 @@ class Desk:
         async with self._engine.begin() as connection:
             return await (credit if amount > 0 else debit)(connection, posting)
 
-    async def add_key(
-        self,
-        team_id: str,
-        *,
-        secret_hash: bytes = bytes(32),
-        allowed_models: list[str] | None = None,
-        expires_at: datetime | None = None,
-        limits: dict[str, Any] | None = None,
-        key_id: str | None = None,
-    ) -> str:
+    async def add_key(self, team_id: str, key_id: str | None = None, **columns: object) -> str:
         key_id = key_id or new_name("key")
+        key = {"name": "A key", "secret_hash": bytes(32), "limits": {}, **columns}
         async with self._engine.begin() as connection:
-            await connection.execute(
-                insert(ApiKey).values(
-                    key_id=key_id,
-                    team_id=team_id,
-                    name="A key",
-                    secret_hash=secret_hash,
-                    allowed_models=allowed_models,
-                    expires_at=expires_at,
-                    limits=limits or {},
-                )
-            )
+            await connection.execute(insert(ApiKey).values(key_id=key_id, team_id=team_id, **key))
         return key_id
 
     async def revoke_key(self, key_id: str) -> None:

@@ -30,6 +30,10 @@ class KeyFacts(Message, frozen=True, kw_only=True):
     """None: every model of the configuration."""
     limits: KeyLimits | None = None
     """What the key has of its own; None: nothing."""
+    old_secret_hash: str | None = None
+    """The same of the secret before a rotation, accepted until `old_secret_until_us`."""
+    old_secret_until_us: int | None = None
+    """Unix microseconds, the database's clock; None: there is no old secret."""
 
 
 class KeyResolveReply(Message, frozen=True, kw_only=True):

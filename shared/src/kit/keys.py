@@ -48,7 +48,11 @@ class ParsedKey:
 
 def new_key(pepper: str) -> NewKey:
     """Make a key."""
-    key_id = "".join(secrets.choice(_DIGITS) for _ in range(_KEY_ID_LENGTH))
+    return new_secret("".join(secrets.choice(_DIGITS) for _ in range(_KEY_ID_LENGTH)), pepper)
+
+
+def new_secret(key_id: str, pepper: str) -> NewKey:
+    """Make a new secret for a key that has its id."""
     secret = _digits(secrets.randbits(_SECRET_BITS), _SECRET_LENGTH)
     body = f"{PREFIX}{key_id}_{secret}"
     return NewKey(

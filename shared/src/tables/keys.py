@@ -17,6 +17,11 @@ class ApiKey(Base, table=True):
     __table_args__ = (
         id_check("key_id"),
         CheckConstraint("octet_length(secret_hash) = 32", name="secret_hash"),
+        CheckConstraint(
+            "(old_secret_hash IS NULL) = (old_secret_until IS NULL)"
+            " AND octet_length(old_secret_hash) = 32",
+            name="old_secret",
+        ),
         CheckConstraint("jsonb_typeof(limits) = 'object'", name="limits"),
         Index(None, "team_id"),
     )
@@ -26,6 +31,10 @@ class ApiKey(Base, table=True):
     name: str = Field(sa_type=Text)
     secret_hash: bytes
     """HMAC-SHA256 of the secret under a pepper that is kept outside the database, 32 bytes."""
+    old_secret_hash: bytes | None = None
+    """The same of the secret before this one; accepted until `old_secret_until`."""
+    old_secret_until: datetime | None = None
+    """Database clock."""
     allowed_models: list[str] | None = Field(default=None, sa_type=ARRAY(Text))
     """NULL: every model of the configuration."""
     limits: dict[str, Any] = Field(

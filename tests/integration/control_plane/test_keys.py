@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from integration.control_plane.opened import Json, open_team, refused, told
+from integration.control_plane.opened import Json, open_team, refused, told, was_published
 from integration.control_plane.process import KEY_PEPPER
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -189,3 +189,76 @@ async def test_a_key_is_revoked_once_and_stays_listed(operator: httpx.AsyncClien
 
 async def test_a_key_that_is_not_there(operator: httpx.AsyncClient) -> None:
     await refused(operator.delete("/keys/nobody"), 404, "key_not_found")
+
+
+async def _stored_hashes(owner: AsyncEngine, key_id: str) -> tuple[str, str]:
+    async with owner.connect() as connection:
+        row = (
+            await connection.execute(
+                text("SELECT secret_hash, old_secret_hash FROM api_key WHERE key_id = :id"),
+                {"id": key_id},
+            )
+        ).one()
+    return row.secret_hash.hex(), row.old_secret_hash.hex()
+
+
+async def test_a_rotation_shows_another_secret_and_keeps_the_rest(
+    operator: httpx.AsyncClient, owner: AsyncEngine
+) -> None:
+    own = {"limits": {"rpm": 5}, "name": "batch"}
+    made = await told(operator.post(f"/teams/{await open_team(operator)}/keys", json=own), 201)
+    path = f"/keys/{made['key_id']}/rotate"
+    rotated = await told(operator.post(path, json={"overlap_s": 3600}))
+    old, new = keys.parse(made["key"]), keys.parse(rotated["key"])
+    assert old is not None
+    assert new is not None
+    assert new.key_id == old.key_id == rotated["key_id"]
+    hashes = await _stored_hashes(owner, old.key_id)
+    assert keys.matches(new, hashes[0], KEY_PEPPER)
+    assert keys.matches(old, hashes[1], KEY_PEPPER)
+    event = await was_published(operator, rotated["event_id"])
+    assert event["subject"] == f"quota.v1.control.key.changed.{old.key_id}"
+    stays = {"team_id", "name", "limits", "created_at", "expires_at", "revoked_at"}
+    assert {name: rotated[name] for name in stays} == {name: made[name] for name in stays}
+    assert made["old_secret_until"] is None
+    assert rotated["old_secret_until"] > made["created_at"]
+
+    # Only the last two can be good.
+    third = await told(operator.post(path, json={"overlap_s": 0}))
+    hashes = await _stored_hashes(owner, old.key_id)
+    assert keys.matches(new, hashes[1], KEY_PEPPER)
+    assert third["old_secret_until"] < rotated["old_secret_until"]
+
+
+async def test_a_rotation_that_is_repeated_rotates_once(operator: httpx.AsyncClient) -> None:
+    made = await told(operator.post(f"/teams/{await open_team(operator)}/keys", json={}), 201)
+    headers = {"idempotency-key": made["key_id"]}
+    path = f"/keys/{made['key_id']}/rotate"
+    first = await told(operator.post(path, json={}, headers=headers))
+    again = await told(operator.post(path, json={}, headers=headers))
+    assert first["key"] is not None
+    assert again == first | {"key": None}
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        pytest.param({"overlap_s": -1}, "invalid_value", id="negative"),
+        pytest.param({"overlap_s": 90 * 24 * 3600 + 1}, "invalid_value", id="beyond 90 days"),
+        pytest.param({"overlap_s": "1"}, "invalid_value", id="a string"),
+        pytest.param({"overlap_s": None}, "invalid_value", id="null"),
+    ],
+)
+async def test_impossible_overlaps_are_refused(
+    operator: httpx.AsyncClient, asked: Json, code: str
+) -> None:
+    made = await told(operator.post(f"/teams/{await open_team(operator)}/keys", json={}), 201)
+    path = f"/keys/{made['key_id']}/rotate"
+    await refused(operator.post(path, json=asked), 422, code, "overlap_s")
+
+
+async def test_only_a_valid_key_is_rotated(operator: httpx.AsyncClient) -> None:
+    made = await told(operator.post(f"/teams/{await open_team(operator)}/keys", json={}), 201)
+    await told(operator.delete(f"/keys/{made['key_id']}"))
+    await refused(operator.post(f"/keys/{made['key_id']}/rotate", json={}), 409, "key_revoked")
+    await refused(operator.post("/keys/nothing/rotate", json={}), 404, "key_not_found")

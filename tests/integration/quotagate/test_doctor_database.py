@@ -31,6 +31,7 @@ _NO_PROMISE = {
     "foreign key api_key_team_id_fkey of api_key",
     "foreign key team_tier_id_fkey of team",
     "check api_key_limits_check of api_key",
+    "check api_key_old_secret_check of api_key",
     "check admin_idempotency_request_hash_check of admin_idempotency",
     "check admin_idempotency_response_check of admin_idempotency",
     *(

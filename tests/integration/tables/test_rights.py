@@ -36,7 +36,8 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
         "control_plane": {
             READ,
             ADD,
-            "UPDATE(allowed_models, expires_at, limits, name, revoked_at)",
+            "UPDATE(allowed_models, expires_at, limits, name, old_secret_hash, old_secret_until,"
+            " revoked_at, secret_hash)",
         },
     },
     "inference_record": {
@@ -201,7 +202,6 @@ FORBIDDEN = [
     ("control_plane", "UPDATE inference_record SET state = 'HELD'", "change a record"),
     ("control_plane", "UPDATE team SET tier_version = 9", "set the fence"),
     ("control_plane", "UPDATE tier SET version = 9", "set a tier's version"),
-    ("control_plane", "UPDATE api_key SET secret_hash = ''", "exchange a key's secret"),
     ("control_plane", "UPDATE api_key SET team_id = 'x'", "give a key to another team"),
     ("control_plane", "DELETE FROM team", "delete a team"),
 ]

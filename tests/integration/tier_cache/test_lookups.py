@@ -33,6 +33,8 @@ async def test_a_key_is_told_with_all_the_edge_needs(desk: Desk, lookups: Lookup
         allowed_models=["a", "b"],
         expires_at=datetime(2100, 1, 1, tzinfo=UTC),
         limits={"rpm": 7, "request_burst": 2, "shadow": ["key_requests"]},
+        old_secret_hash=bytes(32),
+        old_secret_until=datetime(2100, 1, 1, tzinfo=UTC),
     )
     reply = await lookups.resolve_key(KeyResolveRequest(key_id=key_id))
     assert reply.key == KeyFacts(
@@ -42,6 +44,8 @@ async def test_a_key_is_told_with_all_the_edge_needs(desk: Desk, lookups: Lookup
         expires_at_us=4_102_444_800_000_000,
         allowed_models=("a", "b"),
         limits=KeyLimits(rpm=7, request_burst=2, shadow=(LimitReason.KEY_REQUESTS,)),
+        old_secret_hash="00" * 32,
+        old_secret_until_us=4_102_444_800_000_000,
     )
 
 
@@ -52,6 +56,7 @@ async def test_a_plain_key_never_expires_and_may_use_everything(
     key = (await lookups.resolve_key(KeyResolveRequest(key_id=key_id))).key
     assert key is not None
     assert (key.expires_at_us, key.allowed_models, key.limits) == (None, None, None)
+    assert (key.old_secret_hash, key.old_secret_until_us) == (None, None)
     assert not key.revoked
 
 

@@ -58,6 +58,7 @@ RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyT
                 **_READ_ADD,
                 "UPDATE": frozenset(
                     {"name", "allowed_models", "limits", "expires_at", "revoked_at"}
+                    | {"secret_hash", "old_secret_hash", "old_secret_until"}
                 ),
             },
             "outbox": {**_READ_ADD, "UPDATE": frozenset({"published_at"}), "DELETE": ALL},

@@ -73,6 +73,7 @@ def test_every_address_of_the_contract_is_there(document: Json) -> None:
         "POST /teams/{team_id}/keys",
         "GET /teams/{team_id}/keys",
         "PATCH /keys/{key_id}",
+        "POST /keys/{key_id}/rotate",
         "DELETE /keys/{key_id}",
         "POST /teams/{team_id}/credits",
         "POST /teams/{team_id}/adjustments",

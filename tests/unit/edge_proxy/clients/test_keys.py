@@ -11,13 +11,28 @@ from edge_proxy.clients.keys import KeyDirectory, KeyTimes
 from edge_proxy.errors import KeyLookupError
 from kit.bus.errors import NoReplyError
 from kit.clock import SystemClock
+from kit.keys import new_secret, parse
 
 FACTS = KeyFacts(key_id="k", team_id="t", secret_hash="")
 REVOKED = KeyFacts(key_id="k", team_id="t", secret_hash="", revoked=True)
 CHANGED = KeyFacts(key_id="k", team_id="t", secret_hash="", limits=KeyLimits(rpm=1))
 TIMES = KeyTimes(lookup_timeout_ms=1_000, fresh_s=30, stale_s=300)
 
+PEPPER = "pepper"
+
 Said = KeyFacts | Exception | None
+
+
+class StoppedClock:
+    """It is one microsecond past the epoch, for ever."""
+
+    def now_us(self) -> int:
+        """Return unix microseconds."""
+        return 1
+
+    def monotonic_us(self) -> int:
+        """Return microseconds since some moment."""
+        return 1
 
 
 class SlowTierCache:
@@ -148,3 +163,31 @@ async def test_what_was_forgotten_is_no_help_when_nobody_answers() -> None:
     answer.set()
     with pytest.raises(KeyLookupError):
         await caught_up
+
+
+@pytest.mark.parametrize(
+    ("sent", "until_us", "accepted"),
+    [
+        pytest.param("new", 2, True, id="the new secret"),
+        pytest.param("old", 2, True, id="the old one within the overlap"),
+        pytest.param("old", 1, False, id="the old one when the overlap ends"),
+        pytest.param("old", None, False, id="the old one without an end"),
+        pytest.param("other", 2, False, id="a secret of nobody"),
+    ],
+)
+def test_after_a_rotation_two_secrets_are_good_for_a_while(
+    sent: str, until_us: int | None, *, accepted: bool
+) -> None:
+    new, old, other = (new_secret("k" * 16, PEPPER) for _ in range(3))
+    facts = KeyFacts(
+        key_id=new.key_id,
+        team_id="t",
+        secret_hash=new.secret_hash,
+        old_secret_hash=old.secret_hash,
+        old_secret_until_us=until_us,
+    )
+    requester: Any = None
+    keys = KeyDirectory(requester, StoppedClock(), TIMES)
+    parsed = parse({"new": new, "old": old, "other": other}[sent].text)
+    assert parsed is not None
+    assert keys.accepts(facts, parsed, PEPPER) is accepted

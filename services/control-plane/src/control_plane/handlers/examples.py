@@ -31,8 +31,11 @@ KEY: Json = NEW_KEY | {
     "team_id": "demo",
     "created_at": _MORNING,
     "revoked_at": None,
+    "old_secret_until": None,
 }
+ROTATION: Json = {"overlap_s": 3600}
 CREATED_KEY: Json = KEY | {"key": "qg_zJ8pQ2wXr4TnB6vK_<the secret and its checksum>"}
+ROTATED_KEY: Json = CREATED_KEY | {"old_secret_until": _NOON, "event_id": _EVENT_ID}
 CHANGED_KEY: Json = KEY | {"event_id": _EVENT_ID}
 REVOKED_KEY: Json = KEY | {"revoked_at": _NOON, "event_id": _EVENT_ID}
 

@@ -1,6 +1,6 @@
 """`/teams/{id}/keys` and `/keys/{id}`: API keys, whose text is shown once."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -32,6 +32,8 @@ from tables import ApiKey
 
 router = APIRouter(prefix="/admin/v1", tags=["keys"])
 
+
+_DAY_S = 24 * 3600
 
 AllowedModels = Annotated[list[Model], Field(min_length=1, max_length=200)]
 
@@ -79,6 +81,10 @@ class Key(Told):
     created_at: datetime
     expires_at: datetime | None = Field(description="Null: never.")
     revoked_at: datetime | None = Field(description="Null: it is valid.")
+    old_secret_until: datetime | None = Field(
+        description="Until then the secret before the last rotation is good too; null: there is"
+        " none."
+    )
 
     @field_validator("limits", mode="before")
     @classmethod
@@ -96,6 +102,29 @@ class CreatedKey(Key):
         description="What the holder sends. Shown this once; null when an idempotency key repeats"
         " the request."
     )
+
+
+class Rotation(Asked):
+    """How a key's secret is replaced."""
+
+    model_config = shown(examples.ROTATION)
+
+    overlap_s: int = Field(
+        default=_DAY_S,
+        strict=True,
+        ge=0,
+        le=90 * _DAY_S,
+        description="For so many seconds the old secret is good too; 0: it ends now, which a"
+        " disclosed one should.",
+    )
+
+
+class RotatedKey(CreatedKey):
+    """A key with its new text, at the only moment it can be told."""
+
+    model_config = shown(examples.ROTATED_KEY)
+
+    event_id: str = EVENT_ID
 
 
 class ChangedKey(Key):
@@ -188,15 +217,43 @@ async def change_key(key_id: Id, asked: KeyChange, writes: Change) -> Response:
     async def work(session: AsyncSession) -> Done:
         await _check_expiry(session, values.get("expires_at"))
         row, changed = await store.keys.change(session, key_id, values)
-        event_id = None
-        if changed:
-            message = KeyChanged(
-                key_id=key_id, team_id=row.team_id, changed_at_us=unix_us(await now(session))
-            )
-            event_id = await store.outbox.append(session, change(KEY_CHANGED, message, key_id))
+        event_id = await _announce(session, row) if changed else None
         return Done(ChangedKey(**_tell(row).model_dump(), event_id=event_id), status=HTTPStatus.OK)
 
     return await writes.run(work)
+
+
+@router.post(
+    "/keys/{key_id}/rotate", response_model=RotatedKey, responses=not_found("key") | REVOKED
+)
+async def rotate_key(key_id: Id, asked: Rotation, known: Known, creation: Creation) -> Response:
+    """Give a key another secret and show it, this once.
+
+    Key id, limits, balance and what was used stay. The secret before the last one ends now, the
+    last one when the overlap is over; every edge follows within a second.
+    """
+
+    async def work(session: AsyncSession) -> Done:
+        made = keys.new_secret(key_id, known.key_pepper)
+        row = await store.keys.rotate(
+            session, key_id, bytes.fromhex(made.secret_hash), timedelta(seconds=asked.overlap_s)
+        )
+        told = _tell(row).model_dump() | {"event_id": await _announce(session, row)}
+        return Done(
+            RotatedKey(**told, key=made.text),
+            on_repeat=RotatedKey(**told, key=None),
+            status=HTTPStatus.OK,
+        )
+
+    return await creation.run(work)
+
+
+async def _announce(session: AsyncSession, row: ApiKey) -> str:
+    """Have every edge ask anew about a key; return the event."""
+    message = KeyChanged(
+        key_id=row.key_id, team_id=row.team_id, changed_at_us=unix_us(await now(session))
+    )
+    return await store.outbox.append(session, change(KEY_CHANGED, message, row.key_id))
 
 
 @router.delete("/keys/{key_id}", response_model=RevokedKey, responses=not_found("key"))

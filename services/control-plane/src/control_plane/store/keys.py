@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import func, select, tuple_, update
@@ -63,18 +63,30 @@ async def change(
         ConflictError: it is revoked.
 
     """
-    this = col(ApiKey.key_id) == key_id
-    locked = select(ApiKey).where(this).with_for_update(key_share=True)
-    key = (await session.scalars(locked)).one_or_none()
-    if key is None:
-        raise _not_found(key_id)
-    if key.revoked_at is not None:
-        raise ConflictError(f"The key {key_id} is revoked, for good.", code="key_revoked")
+    key = await _lock_valid(session, key_id)
     if all(getattr(key, name) == value for name, value in values.items()):
         return key, False
-    statement = update(ApiKey).where(this).values(**values).returning(ApiKey)
-    changed = await session.scalars(statement, execution_options={"populate_existing": True})
-    return changed.one(), True
+    return await _update(session, key_id, **values), True
+
+
+async def rotate(
+    session: AsyncSession, key_id: str, secret_hash: bytes, overlap: timedelta
+) -> ApiKey:
+    """Give a key another secret; the one before is good for the overlap, the one before it no more.
+
+    Raises:
+        NotFoundError: there is no such key.
+        ConflictError: it is revoked.
+
+    """
+    await _lock_valid(session, key_id)
+    return await _update(
+        session,
+        key_id,
+        secret_hash=secret_hash,
+        old_secret_hash=col(ApiKey.secret_hash),
+        old_secret_until=func.clock_timestamp() + overlap,
+    )
 
 
 async def revoke(session: AsyncSession, key_id: str) -> tuple[ApiKey, bool]:
@@ -98,6 +110,24 @@ async def revoke(session: AsyncSession, key_id: str) -> tuple[ApiKey, bool]:
     if key is None:
         raise _not_found(key_id)
     return key, False
+
+
+async def _update(session: AsyncSession, key_id: str, **values: object) -> ApiKey:
+    statement = (
+        update(ApiKey).where(col(ApiKey.key_id) == key_id).values(**values).returning(ApiKey)
+    )
+    options = {"populate_existing": True}
+    return (await session.scalars(statement, execution_options=options)).one()
+
+
+async def _lock_valid(session: AsyncSession, key_id: str) -> ApiKey:
+    locked = select(ApiKey).where(col(ApiKey.key_id) == key_id).with_for_update(key_share=True)
+    key = (await session.scalars(locked)).one_or_none()
+    if key is None:
+        raise _not_found(key_id)
+    if key.revoked_at is not None:
+        raise ConflictError(f"The key {key_id} is revoked, for good.", code="key_revoked")
+    return key
 
 
 def _not_found(key_id: str) -> NotFoundError:

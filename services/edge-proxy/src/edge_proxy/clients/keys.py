@@ -16,6 +16,7 @@ from kit import log
 from kit.bus.errors import BusError
 from kit.bus.requests import Requester
 from kit.clock import Clock
+from kit.keys import ParsedKey, matches
 from kit.single_flight import SingleFlight
 
 _US_PER_S = 1_000_000
@@ -89,6 +90,18 @@ class KeyDirectory:
         if facts.expires_at_us is not None and facts.expires_at_us <= self._clock.now_us():
             return None
         return facts
+
+    def accepts(self, facts: KeyFacts, parsed: ParsedKey, pepper: str) -> bool:
+        """Say whether a key was sent with its secret, or with the one before while both are good.
+
+        The overlap ends at an instant of the database, judged by this machine's clock.
+        """
+        if matches(parsed, facts.secret_hash, pepper):
+            return True
+        old_hash, until_us = facts.old_secret_hash, facts.old_secret_until_us
+        if old_hash is None or until_us is None or until_us <= self._clock.now_us():
+            return False
+        return matches(parsed, old_hash, pepper)
 
     async def follow_changes(self, client: Client) -> None:
         """Forget keys as they are revoked or changed; every edge hears of every such event."""

@@ -23,7 +23,7 @@ async def authenticate(
         facts = await directory.find(parsed.key_id)
     except KeyLookupError:
         return KEYS_UNAVAILABLE
-    if facts is None or not keys.matches(parsed, facts.secret_hash, pepper):
+    if facts is None or not directory.accepts(facts, parsed, pepper):
         return INVALID_API_KEY
     return Caller(
         team_id=facts.team_id,

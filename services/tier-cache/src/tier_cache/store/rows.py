@@ -112,6 +112,10 @@ def key_facts(row: Row[Any]) -> KeyFacts:
         revoked=row.revoked_at is not None,
         allowed_models=None if row.allowed_models is None else tuple(row.allowed_models),
         limits=msgspec.convert(row.limits, KeyLimits) if row.limits else None,
+        old_secret_hash=None if row.old_secret_hash is None else row.old_secret_hash.hex(),
+        old_secret_until_us=(
+            None if row.old_secret_until is None else unix_us(row.old_secret_until)
+        ),
     )
 
 
