@@ -11,7 +11,14 @@ from contracts.usage import Usage
 
 # The fast ones admit the next call, the slow ones refuse it.
 per_minute = st.sampled_from([60_000_000, 600_000_000, 7, 60_000])
-rates = st.builds(Rates, rpm=st.none() | per_minute, tpm=st.none() | per_minute)
+token_bursts = st.sampled_from([0, 5, 10**6])
+rates = st.builds(
+    Rates,
+    rpm=st.none() | per_minute,
+    tpm=st.none() | per_minute,
+    request_burst=st.integers(0, 3),
+    token_burst=token_bursts,
+)
 weights = st.builds(
     TokenWeights,
     cache_read=st.sampled_from([Decimal(0), Decimal("0.1"), Decimal("0.333333")]),
@@ -26,6 +33,8 @@ policies = st.builds(
     token_burst=st.sampled_from([10**9, 1_000, 0]),
     input_tpm=st.none() | per_minute,
     output_tpm=st.none() | per_minute,
+    input_token_burst=token_bursts,
+    output_token_burst=token_bursts,
     tpm_weights=st.none() | weights,
     max_concurrency=st.none() | st.integers(1, 4),
     daily_requests=st.none() | st.integers(1, 12),

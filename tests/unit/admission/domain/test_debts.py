@@ -35,6 +35,15 @@ def _policy(*, rpm: int = 60, tpm: int = 60_000, request_burst: int = 0) -> Poli
             id="a full burst and one request",
         ),
         pytest.param(
+            [
+                msgspec.structs.replace(
+                    _policy(tpm=10**9), key_rates=Rates(rpm=1, request_burst=9_999)
+                )
+            ],
+            LongestDebts(10_000 * 60_000_000, _DAY_US),
+            id="a full burst of a key and one request",
+        ),
+        pytest.param(
             [msgspec.structs.replace(_policy(), input_tpm=600)],
             LongestDebts(_DAY_US, _TOKENS * 100_000),
             id="a slower limit of input tokens",

@@ -97,6 +97,59 @@ def test_who_refuses(used: dict[str, int], reason: LimitReason, wait_us: int) ->
     assert (decision.by.limit.reason, decision.by.wait_us) == (reason, wait_us)
 
 
+BURSTY = Policy(
+    tier_id="bursty",
+    rpm=60_000_000,
+    tpm=10**9,
+    input_tpm=60_000,
+    output_tpm=6_000,
+    input_token_burst=2_000,
+    output_token_burst=100,
+    key_rates=Rates(rpm=60, tpm=600, request_burst=2, token_burst=30),
+    model_rates={"model-1": Rates(rpm=30, tpm=60, request_burst=1, token_burst=1)},
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "burst_us"),
+    [
+        pytest.param("input_tokens", 2_000_000, id="2,000 input tokens of 1 ms"),
+        pytest.param("output_tokens", 1_000_000, id="100 output tokens of 10 ms"),
+        pytest.param("key_requests", 2_000_000, id="two requests of a key, a second each"),
+        pytest.param("key_tokens", 3_000_000, id="30 tokens of a key, 100 ms each"),
+        pytest.param("model_requests", 2_000_000, id="one request at a model, two seconds"),
+        pytest.param("model_tokens", 1_000_000, id="one token at a model, a second"),
+    ],
+)
+def test_a_debt_within_the_burst_admits_and_beyond_it_waits_for_the_next_request(
+    reason: str, burst_us: int
+) -> None:
+    limits = limits_of(BURSTY, SUBJECT)
+    idle = {limit.reason: None for limit in limits}
+
+    def owing(debt_us: int) -> Admitted | Limited:
+        debts = {**idle, LimitReason(reason): NOW_US + debt_us}
+        return decide(limits, tuple(debts.values()), MOMENT)
+
+    assert isinstance(owing(burst_us), Admitted)
+    refused = owing(burst_us + 250_000)
+    assert isinstance(refused, Limited)
+    # Retry-After is when the next request is admitted, the reset when the debt is gone.
+    assert (refused.by.limit.reason, refused.by.wait_us) == (reason, 250_000)
+    assert refusal(refused.by, MOMENT).resets_at_us == NOW_US + burst_us + 250_000
+    told = explain(refused.by, MOMENT)
+    assert (told.reset_us, told.retry_after_us) == (burst_us + 250_000, 250_000)
+
+
+def test_what_remains_of_requests_with_a_burst_is_what_would_be_admitted_at_once() -> None:
+    limit = limits_of(BURSTY, SUBJECT)[4]
+    remaining = [
+        explain(judge(limit, NOW_US + debt_s * 1_000_000, MOMENT), MOMENT).remaining
+        for debt_s in range(5)
+    ]
+    assert (limit.reason, remaining) == (LimitReason.KEY_REQUESTS, [3, 2, 1, 0, 0])
+
+
 def test_a_limit_in_shadow_mode_is_told_and_keeps_its_debt() -> None:
     policy = Policy(tier_id="t", rpm=60, tpm=1, shadow=(LimitReason.REQUESTS,))
     limits = limits_of(policy, SUBJECT)
