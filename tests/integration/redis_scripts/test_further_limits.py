@@ -65,6 +65,9 @@ class Further:
         terms = Terms(LIFE_US).judged(policy, asking, CAPS, await self.team.now_us())
         return await self.scripts.preflight(self.team.team_id, terms)
 
+    async def now_us(self) -> int:
+        return await self.team.now_us()
+
     async def owe(self, suffix: str, debt_us: int = HOUR_US) -> None:
         await self.team.redis.set(
             f"quota:{{{self.team.team_id}}}:{suffix}", await self.team.now_us() + debt_us
@@ -196,6 +199,34 @@ async def test_an_admission_takes_a_lease_counts_a_request_and_clears_what_expir
     assert values[LimitReason.DAY_REQUESTS] == 5
     assert values[LimitReason.DAY_TOKENS] == 0
     assert values[LimitReason.CONCURRENCY] == 2
+
+
+async def test_further_keys_outlive_what_they_hold_and_no_idle_team(further: Further) -> None:
+    """A debt lives an hour, or as long as it is; leases an hour beyond the newest."""
+    await further.open()
+    debt_us = 5 * HOUR_US + 900_000
+    await further.owe(key_tat("key-1", "request").suffix, debt_us)
+    policy = replace(FULL, shadow=(LimitReason.KEY_TOKENS,), key_rates=None)
+    terms = Terms(LIFE_US).judged(
+        policy, Asking(further.team.team_id, SUBJECT, "call:1", 0), CAPS, await further.now_us()
+    )
+    large = DebtTerms(key_tat("key-1", "request"), 1_000, 6 * HOUR_US, CAPS.request_us)
+    terms = replace(terms, further=(*terms.further, large))
+    reply = await further.scripts.preflight(further.team.team_id, terms)
+    assert reply.verdict is Verdict.ADMITTED
+
+    async def life_ms(key: str) -> int:
+        expires_ms: int = await further.team.redis.pexpiretime(key)
+        return expires_ms - reply.now_us // 1000
+
+    hour_ms, jitter_ms = HOUR_US // 1000, 180_000
+    idle = model_tat("model-1", "request").of(further.team.team_id)
+    assert hour_ms <= await life_ms(idle) <= hour_ms + jitter_ms
+    owing = key_tat("key-1", "request").of(further.team.team_id)
+    assert 5 * hour_ms <= await life_ms(owing) <= 5 * hour_ms + 1_000
+    lease_ms = LIFE_US // 1000
+    leases_ms = await life_ms(further.team.keys.leases)
+    assert hour_ms + lease_ms <= leases_ms <= hour_ms + jitter_ms + lease_ms
 
 
 async def test_at_most_as_many_as_may_be_are_in_flight_ever(further: Further) -> None:

@@ -42,9 +42,9 @@ class Floor:
     witness: Witness
     control_plane: Bus
 
-    async def open_team(self, max_concurrency: int) -> tuple[Team, str]:
-        """Open a team that may have so many calls in flight; return it and its tier."""
-        tier_id = await self.desk.open_tier(**FAST, max_concurrency=max_concurrency)
+    async def open_team(self, **limits: Any) -> tuple[Team, str]:
+        """Open a team in a tier of its own, fast but for these limits; return both."""
+        tier_id = await self.desk.open_tier(**{**FAST, **limits})
         team_id = await self.desk.open_team(tier_id, balance_usd="5")
         made = new_key(PEPPER)
         secret_hash = bytes.fromhex(made.secret_hash)

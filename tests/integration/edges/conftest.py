@@ -1,5 +1,6 @@
-"""Two edges, admission and tier-cache as processes on real servers; leases live five seconds."""
+"""Edges, admission and tier-cache as processes on real servers; leases live five seconds."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,9 +10,9 @@ from integration.bus import bus_of, nats_settings
 from integration.desk import Desk
 from integration.edge_proxy.records import Records
 from integration.edge_proxy.world import MODEL, EdgeProcess
+from integration.edges.floor import LEASE_S, Floor
 from integration.fake_provider.process import FakeProcess
 from integration.fake_provider.witness import Witness
-from integration.leases.floor import LEASE_S, Floor
 from integration.services import ServiceProcess
 from redis.asyncio import Redis
 
@@ -34,7 +35,7 @@ async def floor(
     servers: Servers, desk: Desk, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Floor]:
     """Everything a call touches, once it is ready."""
-    folder = tmp_path_factory.mktemp("leases")
+    folder = tmp_path_factory.mktemp("edges")
     async with contextlib.AsyncExitStack() as stack:
         provider = FakeProcess(folder)
         stack.push_async_callback(provider.stop)
@@ -47,7 +48,7 @@ async def floor(
         stack.push_async_callback(edge.stop)
         await edge.start_ready()
         operator = await stack.enter_async_context(
-            connection(nats_settings(servers, "operator"), "test of leases")
+            connection(nats_settings(servers, "operator"), "test of edges")
         )
         redis: Redis = Redis.from_url(servers.redis_url)
         stack.push_async_callback(redis.aclose)
@@ -66,16 +67,20 @@ async def floor(
 
 
 @pytest.fixture
-async def doomed(servers: Servers, floor: Floor, tmp_path: Path) -> AsyncIterator[EdgeProcess]:
-    """A second edge, to be killed."""
-    edge = _edge(servers, tmp_path, floor.provider)
+async def others(
+    servers: Servers, floor: Floor, tmp_path: Path
+) -> AsyncIterator[tuple[EdgeProcess, ...]]:
+    """Three more edges, which may be killed."""
+    folders = [tmp_path / name for name in ("second", "third", "fourth")]
+    edges = tuple(_edge(servers, folder, floor.provider) for folder in folders)
     try:
-        await edge.start_ready()
-        yield edge
+        await asyncio.gather(*(edge.start_ready() for edge in edges))
+        yield edges
     finally:
-        await edge.stop()
+        await asyncio.gather(*(edge.stop() for edge in edges))
 
 
 def _edge(servers: Servers, folder: Path, provider: FakeProcess) -> EdgeProcess:
+    folder.mkdir(exist_ok=True)
     addresses = {"fake": provider.base_url, "raw": "http://127.0.0.1:1"}
     return EdgeProcess(servers, folder, addresses)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 from integration.edge_proxy.world import CHAT, EdgeProcess, Team, asked, eventually
-from integration.leases.floor import LEASE_S, Floor, is_refused
+from integration.edges.floor import LEASE_S, Floor, is_refused
 
 from contracts.control import POLICY_CHANGED, PolicyChanged
 
@@ -15,8 +15,9 @@ LIFE_US = int(LEASE_S * 1_000_000)
 
 
 async def test_a_killed_edges_ten_leases_expire_and_the_room_returns(
-    floor: Floor, doomed: EdgeProcess
+    floor: Floor, others: tuple[EdgeProcess, ...]
 ) -> None:
+    doomed = others[0]
     team, _ = await floor.open_team(max_concurrency=10)
     held = await floor.hold(team, 10, doomed)
     assert is_refused(await floor.ask(team))
