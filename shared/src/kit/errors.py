@@ -14,7 +14,8 @@ KitError
 │   └── OutcomeUnknownError carried out or not, nobody can tell
 │       ├── NoReplyError
 │       └── FailedError     an error reply whose code says that it failed midway
-└── InexactAmountError      money.py
+├── InexactAmountError      money.py
+└── UnknownTimeZoneError    calendar.py: not in this machine's database of them
 """
 
 

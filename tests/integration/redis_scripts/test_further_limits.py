@@ -8,10 +8,10 @@ from integration.redis_scripts.team import TIER, Team
 from integration.redis_scripts.terms import CAPS, PLAIN, terms_of
 from msgspec.structs import replace
 
-from admission.domain.days import days_around
 from admission.domain.limits import Subject, limits_of
 from admission.store.terms import Asking, Terms
 from contracts.admission import LimitReason, Policy, Rates
+from kit.calendar import days_around
 from redis_scripts import (
     ANY_DAY,
     CountTerms,
@@ -56,7 +56,7 @@ class Further:
     async def open(self, *, requests: int = 0, tokens: int = 0) -> None:
         await self.team.put()
         now_us = await self.team.now_us()
-        start_us, end_us = days_around(now_us, "UTC").day_of(now_us)
+        start_us, end_us = days_around(now_us, "UTC").period_of(now_us)
         await self.scripts.fill_day(self.team.team_id, DayUsage(start_us, end_us, requests, tokens))
 
     async def ask(self, policy: Policy = FULL, estimate: int = 0) -> PreflightReply:
@@ -253,7 +253,7 @@ async def test_a_day_is_counted_once_and_never_from_nothing(further: Further) ->
     assert (await further.ask()).verdict is Verdict.COUNT_MISSING
     assert await further.dump() == before
     now_us = await further.team.now_us()
-    start_us, end_us = days_around(now_us, "UTC").day_of(now_us)
+    start_us, end_us = days_around(now_us, "UTC").period_of(now_us)
     used = DayUsage(start_us, end_us, 3, 40)
     assert await further.scripts.fill_day(further.team.team_id, used) == 2
     assert await further.scripts.fill_day(further.team.team_id, replace(used, tokens=99)) == 0

@@ -26,13 +26,13 @@ from integration.redis_scripts.terms import CAPS
 from redis.asyncio import Redis
 
 from admission.domain.charging import End, after
-from admission.domain.days import days_around
 from admission.domain.decision import Admitted, Moment, decide
 from admission.domain.limits import CountLimit, LeaseLimit, Limit, Subject, limits_of
 from admission.domain.tokens import counted
 from admission.store.terms import Asking, Terms, Used, charge
 from contracts.admission import LimitReason, Policy
 from contracts.usage import Price, Usage, UsdPerMillion
+from kit.calendar import days_around
 from quotagate.stack import Servers
 from redis_scripts import DayUsage, RedisScripts, Verdict
 from redis_scripts.further import where
@@ -96,7 +96,7 @@ class Whole(RuleBasedStateMachine):
     def fill_day(self, requests: int = 0, tokens: int = 0) -> None:
         """A counter that is there stays."""
         now_us = self.wait(self.team.now_us())
-        start_us, end_us = days_around(now_us, self.policy.time_zone).day_of(now_us)
+        start_us, end_us = days_around(now_us, self.policy.time_zone).period_of(now_us)
         self.wait(
             self.scripts.fill_day(self.team.team_id, DayUsage(start_us, end_us, requests, tokens))
         )
@@ -129,7 +129,7 @@ class Whole(RuleBasedStateMachine):
         limits = limits_of(self.policy, subject)
         keys = self._keys(limits, terms.further, reply.now_us)
         values = self._values(limits, keys, reply.now_us)
-        day_end_us = days_around(reply.now_us, self.policy.time_zone).day_of(reply.now_us)[1]
+        day_end_us = days_around(reply.now_us, self.policy.time_zone).period_of(reply.now_us)[1]
         told = (reply.request_tat_us, reply.token_tat_us, *(r.value for r in reply.further))
         if any(
             value is None and isinstance(limit, CountLimit)

@@ -3,8 +3,7 @@
 AdmissionError
 ├── StoreUnavailableError      store/: Redis gave no answer; what it did may be unknown
 ├── TierCacheUnavailableError  clients/: tier-cache didn't do what it was asked
-├── UnknownTeamError           clients/: the database has no such team
-└── UnknownTimeZoneError       domain/: this machine doesn't know a tier's time zone
+└── UnknownTeamError           clients/: the database has no such team
 """
 
 
@@ -25,7 +24,3 @@ class TierCacheUnavailableError(AdmissionError):
 
 class UnknownTeamError(AdmissionError):
     """The database has no such team."""
-
-
-class UnknownTimeZoneError(AdmissionError):
-    """A tier's time zone is not in this machine's database of them."""

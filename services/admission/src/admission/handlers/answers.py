@@ -3,7 +3,6 @@
 from prometheus_client import Counter
 
 from admission.domain import decision, windows
-from admission.domain.days import days_around
 from admission.domain.decision import Admitted, Limited, Moment
 from admission.domain.limits import Limit, limits_of, never_admissible
 from admission.domain.state import whole_state
@@ -16,6 +15,7 @@ from contracts.admission import (
     PreflightReply,
     Refusal,
 )
+from kit.calendar import days_around
 from redis_scripts import PreflightReply as Answer
 from redis_scripts import TeamState, Verdict
 
@@ -42,7 +42,7 @@ def values_of(answer: Answer | TeamState) -> tuple[int | None, ...]:
 def moment(policy: Policy, now_us: int, estimated_input_tokens: int) -> Moment:
     """Return when a request was judged, and when its day ends, where the policy counts days."""
     by_day = policy.daily_requests is not None or policy.daily_tokens is not None
-    end_us = days_around(now_us, policy.time_zone).day_of(now_us)[1] if by_day else _NO_DAY_US
+    end_us = days_around(now_us, policy.time_zone).period_of(now_us)[1] if by_day else _NO_DAY_US
     return Moment(now_us, end_us, estimated_input_tokens)
 
 

@@ -5,7 +5,6 @@ import asyncio
 import msgspec
 
 from admission.clients.tier_cache import TierCache
-from admission.domain.days import days_around
 from admission.domain.limits import Subject
 from admission.domain.own_limits import as_met_by
 from admission.errors import StoreUnavailableError
@@ -20,6 +19,7 @@ from contracts.admission import Decision, Lease, Policy, PreflightReply, Preflig
 from contracts.errors import ErrorCode
 from kit import log
 from kit.bus.serving import ReplyError
+from kit.calendar import days_around
 from kit.clock import Clock
 from kit.crashpoint import crash_at
 from redis_scripts import PreflightReply as Answer
@@ -138,6 +138,6 @@ class Preflight:
         if answer.balance_nano_usd is None:
             fills.append(self._tier_cache.fill_balance(team_id, timeout_s))
         if answer.verdict is Verdict.COUNT_MISSING and policy is not None:
-            day = days_around(answer.now_us, policy.time_zone).day_of(answer.now_us)
+            day = days_around(answer.now_us, policy.time_zone).period_of(answer.now_us)
             fills.append(self._tier_cache.fill_day(team_id, day, timeout_s))
         await asyncio.gather(*fills)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from admission.domain.charging import End, added_to, tokens_for
-from admission.domain.days import days_around
 from admission.domain.limits import (
     CountLimit,
     DebtLimit,
@@ -21,6 +20,7 @@ from admission.domain.tokens import counted
 from contracts.admission import KeyLimits, LimitReason, Policy
 from contracts.usage import Price, Usage
 from contracts.windows import Window
+from kit.calendar import days_around
 from redis_scripts import (
     ANY_DAY,
     Charge,

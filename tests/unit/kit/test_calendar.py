@@ -1,4 +1,4 @@
-"""Calendar days: which two touch nearest to a moment, across zones and changes of the clock."""
+"""Calendar days and months: which two touch nearest to a moment, across zones and changes of the clock."""
 
 from datetime import datetime
 
@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admission.domain.days import days_around
-from admission.errors import UnknownTimeZoneError
+from kit.calendar import UnknownTimeZoneError, days_around, months_around
 
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
@@ -45,7 +44,7 @@ def test_the_nearest_midnight(now: str, zone: str, boundary: str) -> None:
     ],
 )
 def test_a_day_is_as_long_as_its_zone_says(noon: str, zone: str, hours: int) -> None:
-    start_us, end_us = days_around(us(noon), zone).day_of(us(noon))
+    start_us, end_us = days_around(us(noon), zone).period_of(us(noon))
     assert end_us - start_us == hours * HOUR_US
 
 
@@ -59,10 +58,60 @@ def test_a_clock_apart_by_less_than_half_a_day_finds_the_same_day(
     now_us: int, zone: str, apart_us: int
 ) -> None:
     ours, theirs = days_around(now_us, zone), days_around(now_us + apart_us, zone)
-    start_us, end_us = theirs.day_of(now_us)
+    start_us, end_us = theirs.period_of(now_us)
     assert start_us <= now_us < end_us
-    assert ours.day_of(now_us) == (start_us, end_us)
+    assert ours.period_of(now_us) == (start_us, end_us)
     assert 20 * HOUR_US < end_us - start_us < 28 * HOUR_US
+
+
+@pytest.mark.parametrize(
+    ("now", "zone", "start", "boundary", "end"),
+    [
+        pytest.param(
+            "2026-12-01T00:00:00Z", "UTC",
+            "2026-11-01T00:00:00Z", "2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z",
+            id="over the year's end",
+        ),
+        pytest.param(
+            "2028-02-20T00:00:00Z", "UTC",
+            "2028-02-01T00:00:00Z", "2028-03-01T00:00:00Z", "2028-04-01T00:00:00Z",
+            id="a leap year's February",
+        ),
+        pytest.param(
+            "2026-10-30T22:59:00Z", "Europe/Berlin",
+            "2026-09-30T22:00:00Z", "2026-10-31T23:00:00Z", "2026-11-30T23:00:00Z",
+            id="a month in which clocks change",
+        ),
+        pytest.param(
+            "2026-01-31T12:00:00Z", "Pacific/Kiritimati",
+            "2025-12-31T10:00:00Z", "2026-01-31T10:00:00Z", "2026-02-28T10:00:00Z",
+            id="where it is tomorrow already",
+        ),
+    ],
+)  # fmt: skip
+def test_the_months_that_touch(now: str, zone: str, start: str, boundary: str, end: str) -> None:
+    months = months_around(us(now), zone)
+    assert (months.start_us, months.boundary_us, months.end_us) == (
+        us(start),
+        us(boundary),
+        us(end),
+    )
+
+
+@settings(deadline=None)
+@given(
+    st.integers(us("2000-01-01T00:00:00Z"), us("2035-01-01T00:00:00Z")),
+    st.sampled_from(ZONES),
+    st.integers(-11 * HOUR_US, 11 * HOUR_US),
+)
+def test_a_clock_apart_by_less_than_half_a_day_finds_the_same_month(
+    now_us: int, zone: str, apart_us: int
+) -> None:
+    ours, theirs = months_around(now_us, zone), months_around(now_us + apart_us, zone)
+    start_us, end_us = theirs.period_of(now_us)
+    assert start_us <= now_us < end_us
+    assert ours.period_of(now_us) == (start_us, end_us)
+    assert 27 * DAY_US < end_us - start_us < 32 * DAY_US
 
 
 @pytest.mark.parametrize("zone", ["Mars/Base", "", "../UTC", "Europe"])
