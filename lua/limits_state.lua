@@ -2,12 +2,12 @@
 --
 -- KEYS  1 quota:{team}:rate:request_tat       ARGV  none without further limits; with them:
 --       2 quota:{team}:rate:token_tat               1 when the later of two days begins, µs
---       3 quota:{team}:tier                         2… the kind of each
---       4 quota:{team}:tier:version
+--       3 quota:{team}:tier                         2… the kind of each; of a spend also when the
+--       4 quota:{team}:tier:version                      later of its two periods begins, µs
 --       5 quota:{team}:account-balance
 --       6 quota:{team}:account-balance:version
---       7… further limits: of a debt its TAT, of a lease the leases, of a count the counters of
---          either day
+--       7… further limits: of a debt its TAT, of a lease the leases, of a count or a spend the
+--          counters of either period
 --
 -- Reply, an array: 1 now, µs of this server's clock, then the six values as text, as stored, and of
 --   each further limit its text, or how many leases are in flight; nil: missing.
@@ -26,8 +26,10 @@ while key <= #KEYS do
   elseif ARGV[arg] == 'debt' then
     reply[#reply + 1] = redis.call('GET', KEYS[key])
   else
-    reply[#reply + 1] = redis.call('GET', KEYS[now_us < tonumber(ARGV[1]) and key or key + 1])
-    key = key + 1
+    local is_spend = ARGV[arg] == 'spend'
+    local boundary_us = tonumber(is_spend and ARGV[arg + 1] or ARGV[1])
+    reply[#reply + 1] = redis.call('GET', KEYS[now_us < boundary_us and key or key + 1])
+    key, arg = key + 1, is_spend and arg + 1 or arg
   end
   key, arg = key + 1, arg + 1
 end

@@ -14,6 +14,8 @@
 --          debt   its TAT                              cost µs, longest explicable debt µs
 --          lease  the leases                           the lease that ends ('' none), 0
 --          count  the counter of either day            tokens or requests to be added, 0
+--          spend  the counter of either period         when the later one begins, µs; 0
+--                                                      (what is added is the rough debit)
 --
 -- Reply, an array:
 --   1 now, µs of this server's clock
@@ -22,8 +24,9 @@
 --   4 balance, nano-USD as text, after the debit; nil: missing, so nothing was debited
 --   5 1 if the stored request TAT lay beyond the longest debt, else 0
 --   6 the same for the token TAT, which was then advanced from the longest debt
---   7 if there are further limits, two for each, after the charge: its TAT (nil: no debt), leases in flight, or
---     count (nil: missing, so nothing was counted); and 1 if capped, else 0
+--   7 if there are further limits, two for each, after the charge: its TAT (nil: no debt), leases in
+--     flight, or count (nil: missing, so nothing was counted; of spend nano-USD as text); and 1 if
+--     capped, else 0
 --
 -- Writes  cost > 0: token TAT = max(TAT, now) + cost, living at least as long as the debt; further
 --         debts likewise.
@@ -102,6 +105,29 @@ if #KEYS > 4 then
       used = math.min(used + by, 9007199254740991)
       redis.call('SET', counter, used, 'KEEPTTL')
       return used
+    end
+  end
+
+  -- Spend of 10^18 nano-USD or more is above every limit, and grows no further: so adding can't
+  -- fail, after something was written, for being beyond 64 bits.
+  function kinds.spend(key, arg)
+    local counter = now_us < tonumber(ARGV[arg + 1]) and KEYS[key] or KEYS[key + 1]
+    local is_near = now_us >= tonumber(ARGV[7]) and now_us < tonumber(ARGV[9])
+    local spent = is_near and redis.call('GET', counter)
+    if spent and spent ~= '0' and not string.find(spent, '^[1-9]%d*$') then
+      error('spend that is no number')
+    end
+    return 2, 0, function()
+      if not spent or ARGV[2] == '0' or #spent > 18 then
+        return spent
+      end
+      if #ARGV[2] > 18 then
+        redis.call('SET', counter, '1000000000000000000', 'KEEPTTL')
+      else
+        redis.call('INCRBY', counter, ARGV[2])
+      end
+      -- As text: INCRBY's reply arrives here as a double and may have lost digits.
+      return redis.call('GET', counter)
     end
   end
 

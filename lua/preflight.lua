@@ -16,6 +16,7 @@
 --          debt   its TAT                              what an admission adds, burst, longest, µs
 --          lease  the leases                           most at once, the lease's name, its life µs
 --          count  the counter of either day            most a day, what an admission adds, what is asked
+--          spend  the counter of either period         most, nano-USD; when the later one begins, µs; 0
 --       The endpoint's windows, the same way:
 --          window its log                              most in it, its length µs, the request's name
 --
@@ -33,8 +34,8 @@
 --   9 which limits refuse, an array: 1 requests, 2 tokens, 3… the further ones. A limit in shadow
 --     mode may be among them and the request still be admitted
 --  10 two for each further limit, after the decision:
---     its TAT (nil: no debt), leases in flight, count (nil: missing), or use of a window (an array,
---     see parts/window.lua); and 1 if capped, else 0
+--     its TAT (nil: no debt), leases in flight, count (nil: missing; of spend nano-USD as text), or
+--     use of a window (an array, see parts/window.lua); and 1 if capped, else 0
 --
 -- Writes  admitted: request TAT = max(TAT, now) + interval, living at least as long as the debt; each
 --         further debt, count, lease and window likewise. A debt or a window that refuses in shadow
@@ -160,6 +161,22 @@ if #ARGV > 7 then
       end
       return used + by
     end
+  end
+
+  -- Spend grows when a call has ended: an admission doesn't move it.
+  function kinds.spend(key, arg)
+    local counter = now_us < tonumber(ARGV[arg + 3]) and KEYS[key] or KEYS[key + 1]
+    local spent, most = redis.call('GET', counter), ARGV[arg + 2]
+    if not spent then
+      count_missing = true
+      return 2, false, false, 0
+    end
+    if not string.find(spent, '^%d+$') then
+      error('spend that is no number')
+    end
+    -- As texts, which have no leading zeros: as numbers they could be longer than a double is exact.
+    local refuses = #spent > #most or #spent == #most and spent >= most
+    return 2, refuses, spent, 0, function() return spent end
   end
 
   function kinds.window(key, arg)

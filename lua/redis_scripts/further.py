@@ -1,7 +1,7 @@
-"""A tier's further limits as the scripts are told them: debts, leases and counts.
+"""A tier's further limits as the scripts are told them: debts, leases, counts and spend.
 
-Each lives at one place among the team's keys, or, if it counts by the day, at one for either of two
-days, of which the script takes the one that its own clock is in.
+Each lives at one place among the team's keys, or, if it counts by the day or month, at one for
+either of two, of which the script takes the one that its own clock is in.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from redis_scripts.keys import Place
-from redis_scripts.numbers import exact
+from redis_scripts.numbers import exact, integer, spend_limit
 from redis_scripts.windows import WindowTerms
 
 Argument = str | int
+Value = int | bytes | None
+"""As a reply holds it: money comes as text."""
 
 
 class DayWindow(msgspec.Struct, frozen=True):
@@ -59,6 +61,17 @@ class CountTerms(msgspec.Struct, frozen=True):
     shadow: bool = False
 
 
+class SpendTerms(msgspec.Struct, frozen=True):
+    """Spend of a period: refuses where `most_nano_usd` or more was spent; nothing is added."""
+
+    places: tuple[Place, Place]
+    """Of two periods next to each other."""
+    boundary_us: int
+    """The first ends and the second begins, unix microseconds."""
+    most_nano_usd: int
+    shadow: bool = False
+
+
 class DebtCharge(msgspec.Struct, frozen=True):
     """What a further debt grows by; 0 only reads it."""
 
@@ -74,6 +87,13 @@ class CountCharge(msgspec.Struct, frozen=True):
     added: int
 
 
+class SpendCharge(msgspec.Struct, frozen=True):
+    """The rough debit is added to what was spent in a period, if that is counted."""
+
+    places: tuple[Place, Place]
+    boundary_us: int
+
+
 class LeaseEnd(msgspec.Struct, frozen=True):
     """The lease that ends; "" only counts those that live."""
 
@@ -81,14 +101,17 @@ class LeaseEnd(msgspec.Struct, frozen=True):
     name: str
 
 
-Further = DebtTerms | LeaseTerms | CountTerms
-FurtherCharge = DebtCharge | CountCharge | LeaseEnd
+Further = DebtTerms | LeaseTerms | CountTerms | SpendTerms
+FurtherCharge = DebtCharge | CountCharge | SpendCharge | LeaseEnd
 Judged = Further | WindowTerms
 Placed = Judged | FurtherCharge
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A further limit's state: a TAT (None: no debt), leases, or a count (None: missing)."""
+    """A further limit's state: a TAT (None: no debt), leases, or a count (None: missing).
+
+    Spend is a count of nano-USD.
+    """
 
     value: int | None
     capped: bool = False
@@ -96,7 +119,9 @@ class Reading(msgspec.Struct, frozen=True):
 
 def where(limit: Placed) -> tuple[Place, ...]:
     """Return where a limit lives."""
-    return limit.places if isinstance(limit, CountTerms | CountCharge) else (limit.place,)
+    if isinstance(limit, CountTerms | CountCharge | SpendTerms | SpendCharge):
+        return limit.places
+    return (limit.place,)
 
 
 def judged(
@@ -115,6 +140,8 @@ def judged(
                 yield from ("lease", int(shadow), exact(most), name, exact(life_us))
             case CountTerms(_, most, added, asked, shadow):
                 yield from ("count", int(shadow), exact(most), exact(added), exact(asked))
+            case SpendTerms(_, boundary_us, most, shadow):
+                yield from ("spend", int(shadow), spend_limit(most), exact(boundary_us), 0)
             case WindowTerms(name=name):
                 yield from ("window", *term.arguments(), name)
 
@@ -130,6 +157,8 @@ def charged(charges: Sequence[FurtherCharge], days: DayWindow) -> Iterable[Argum
                 yield from ("debt", exact(min(cost_us, cap_us)), exact(cap_us))
             case CountCharge(_, added):
                 yield from ("count", exact(added), 0)
+            case SpendCharge(_, boundary_us):
+                yield from ("spend", exact(boundary_us), 0)
             case LeaseEnd(_, name):
                 yield from ("lease", name, 0)
 
@@ -146,12 +175,15 @@ def read(terms: Sequence[Further], days: DayWindow) -> Iterable[Argument]:
                 yield "lease"
             case CountTerms():
                 yield "count"
+            case SpendTerms(_, boundary_us):
+                yield from ("spend", exact(boundary_us))
 
 
-def readings(flat: Sequence[int | None] = ()) -> tuple[Reading, ...]:
+def readings(flat: Sequence[Value] = ()) -> tuple[Reading, ...]:
     """Return a reply's readings: two values each."""
     return tuple(
-        Reading(value, bool(capped)) for value, capped in zip(flat[::2], flat[1::2], strict=True)
+        Reading(integer(value), bool(capped))
+        for value, capped in zip(flat[::2], flat[1::2], strict=True)
     )
 
 

@@ -25,9 +25,13 @@ TIER_FENCE_LIFE_MS = _HOUR_MS
 # After the day's end, for clocks that are apart.
 DAY_COUNTER_LIFE_MS = _HOUR_MS
 DAY_COUNTER_JITTER_MS = 3 * _MINUTE_MS
+SPEND_LIFE_MS = _HOUR_MS
+SPEND_JITTER_MS = 3 * _MINUTE_MS
 
 BALANCE_PATTERN = "quota:{*}:account-balance"
 """Matches every team's balance key: for who looks at all of them."""
+SPEND_PATTERN = "quota:{*}:spend:*"
+"""Matches every key of every team that counts spend, and of the versions it belongs to."""
 TEAM_PATTERN = "quota:{*}:*"
 """Matches every key of every team."""
 
@@ -80,6 +84,17 @@ def model_tat(model: str, what: str) -> Place:
 def day_counter(start_us: int, end_us: int, what: str) -> Place:
     """Return where a day's `requests` or `tokens` are counted; days of zones differ in length."""
     return Place(f"day:{start_us // _SECOND_US}-{end_us // _SECOND_US}:{what}")
+
+
+def spend_counter(start_us: int, end_us: int, key_id: str | None) -> Place:
+    """Return where the spend of a period is counted: a key's, or with None the whole team's."""
+    period = f"spend:{start_us // _SECOND_US}-{end_us // _SECOND_US}"
+    return Place(period if key_id is None else f"{period}:key:{key_id}")
+
+
+def version_of(place: Place) -> Place:
+    """Return where the account's version stands that a counted spend belongs to."""
+    return Place(f"{place.suffix}:version")
 
 
 def window_log(group: str, label: str, key_id: str = "") -> Place:

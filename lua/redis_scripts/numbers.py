@@ -1,5 +1,6 @@
 """Which numbers Redis and its scripts hold exactly, and how their replies are read."""
 
+from contracts.spend import SPEND_CEILING_NANO_USD
 from redis_scripts.errors import OutOfRangeError
 
 # A Lua number is a double: integers are exact below this.
@@ -37,3 +38,17 @@ def integer(value: bytes | int | None) -> int | None:
 def text(value: bytes | None) -> str | None:
     """Read a text of a reply; None: missing."""
     return None if value is None else value.decode()
+
+
+def spend(nano_usd: int) -> int:
+    """Return spend as it is counted: never more than the ceiling."""
+    if nano_usd < 0:
+        raise OutOfRangeError
+    return min(nano_usd, SPEND_CEILING_NANO_USD)
+
+
+def spend_limit(nano_usd: int) -> int:
+    """Let through a limit that spend can reach."""
+    if not 0 <= nano_usd < SPEND_CEILING_NANO_USD:
+        raise OutOfRangeError
+    return nano_usd

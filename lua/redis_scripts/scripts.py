@@ -21,6 +21,7 @@ from redis_scripts.numbers import debit, exact, integer, money, text
 from redis_scripts.pipelines import Pipelines, RedisClient
 from redis_scripts.replies import preflight_reply
 from redis_scripts.sources import Script, load
+from redis_scripts.spend_scripts import SpendScripts
 from redis_scripts.values import (
     BalanceAdjustment,
     BalanceFill,
@@ -58,7 +59,7 @@ _REFRESH_BALANCE = load("refresh_balance")
 _REPAIR_BALANCE = load("repair_balance")
 
 
-class RedisScripts:
+class RedisScripts(SpendScripts):
     """The scripts on one server or cluster, whose client must return bytes and never retry.
 
     Calls that wait at the same time share a pipeline. Every method raises:

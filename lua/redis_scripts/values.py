@@ -184,3 +184,46 @@ class DayUsage(msgspec.Struct, frozen=True):
     end_us: int
     requests: int
     tokens: int
+
+
+class Spend(msgspec.Struct, frozen=True):
+    """What was spent from `start_us` until before `end_us` (unix µs), as of an account's version.
+
+    `key_id` None: by all keys of the team.
+    """
+
+    key_id: str | None
+    start_us: int
+    end_us: int
+    amount_nano_usd: int
+    version: int
+
+
+class CountedSpend(msgspec.Struct, frozen=True):
+    """What Redis counts as spent, and the version it belongs to."""
+
+    amount_nano_usd: int
+    version: int
+
+
+class SpendFill(StrEnum):
+    """`PRESENT`: it is counted. `STALE`: a newer version is known. Both wrote nothing."""
+
+    FILLED = "filled"
+    PRESENT = "present"
+    STALE = "stale"
+
+
+class SpendRefresh(StrEnum):
+    """`STALE`: a newer version is known. `DUPLICATE`: this very version is in. Nothing written."""
+
+    APPLIED = "applied"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+
+
+class SpendRepair(StrEnum):
+    """`MOVED`: the spend or its version changed since it was read; nothing was written."""
+
+    APPLIED = "applied"
+    MOVED = "moved"

@@ -70,7 +70,9 @@ class Decision(StrEnum):
     MODEL_NOT_PRICED = "model_not_priced"
     BALANCE_NEGATIVE = "balance_negative"
     RATE_LIMITED = "rate_limited"
-    """By any limit; `refusal` says which."""
+    """By any limit but those of spend; `refusal` says which."""
+    SPEND_LIMITED = "spend_limited"
+    """By a limit of spend; `refusal` says which."""
     NEVER_ADMISSIBLE = "never_admissible"
     """The request alone is larger than a limit: waiting doesn't help."""
 

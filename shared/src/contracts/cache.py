@@ -84,6 +84,25 @@ class DayFillReply(Message, frozen=True, kw_only=True):
     found: bool
 
 
+class SpendFillRequest(Message, frozen=True, kw_only=True):
+    """Put into Redis what was spent in one period, unless it is there.
+
+    The period is from `start_us` until before `end_us`, unix microseconds.
+    """
+
+    team_id: TeamId
+    key_id: KeyId | None = None
+    """By this key of the team; None: by all of them."""
+    start_us: Annotated[int, msgspec.Meta(ge=0)]
+    end_us: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class SpendFillReply(Message, frozen=True, kw_only=True):
+    """`found` False: no such team, nothing written."""
+
+    found: bool
+
+
 class PoliciesRequest(Message, frozen=True, kw_only=True):
     """All policies, please."""
 
@@ -131,6 +150,13 @@ DAY_FILL = RequestReply(
     reply=DayFillReply,
     served_by="tier-cache",
     summary="Fill the team's daily counters in Redis from its inference records, if missing.",
+)
+SPEND_FILL = RequestReply(
+    subject="quota.v1.cache.spend.fill",
+    request=SpendFillRequest,
+    reply=SpendFillReply,
+    served_by="tier-cache",
+    summary="Fill what a team or a key spent in a period in Redis from its charges, if missing.",
 )
 POLICIES = RequestReply(
     subject="quota.v1.cache.policies",

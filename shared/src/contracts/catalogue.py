@@ -16,6 +16,7 @@ REQUESTS: tuple[RequestReply[Any, Any], ...] = (
     cache.TIER_RESOLVE,
     cache.BALANCE_FILL,
     cache.DAY_FILL,
+    cache.SPEND_FILL,
     cache.POLICIES,
     cache.PRICES,
 )
@@ -28,6 +29,7 @@ EVENTS: tuple[Event[Any], ...] = (
     control.KEY_CHANGED,
     control.ACCOUNT_ADJUSTED,
     control.PRICE_CHANGED,
+    control.SPEND_THRESHOLD,
     dead.DEAD_LETTERED,
 )
 

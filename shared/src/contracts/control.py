@@ -4,6 +4,7 @@ from decimal import Decimal
 
 from contracts.contract import Event, Message, Stream
 from contracts.ids import KeyId, TeamId, TierId
+from contracts.spend import Percent, SpendMode, SpendPeriod
 
 CONTROL_EVENTS = Stream(
     name="CONTROL_EVENTS",
@@ -70,6 +71,27 @@ class PriceChanged(Message, frozen=True, kw_only=True):
     changed_at_us: int
 
 
+class SpendThreshold(Message, frozen=True, kw_only=True):
+    """A threshold of a spend limit was crossed; told once a period, by settled spend.
+
+    The period is from `starts_at_us` until before `ends_at_us`. Times are unix microseconds of the
+    database's clock.
+    """
+
+    team_id: TeamId
+    key_id: KeyId | None = None
+    """None: the limit is the team's."""
+    period: SpendPeriod
+    starts_at_us: int
+    ends_at_us: int
+    limit_usd: Decimal
+    mode: SpendMode
+    threshold_percent: Percent
+    spent_usd: Decimal
+    """All that was settled of the period by then."""
+    crossed_at_us: int
+
+
 TIER_CHANGED = Event(
     subject="quota.v1.control.tier.changed.{team_id}",
     message=TierChanged,
@@ -111,4 +133,11 @@ PRICE_CHANGED = Event(
     emitted_by=("control-plane",),
     stream=CONTROL_EVENTS.name,
     summary="A price was added; every admission loads the prices again.",
+)
+SPEND_THRESHOLD = Event(
+    subject="quota.v1.control.spend.threshold.{team_id}",
+    message=SpendThreshold,
+    emitted_by=("control-plane",),
+    stream=CONTROL_EVENTS.name,
+    summary="A threshold of a spend limit was crossed; settlement saw it, a webhook tells it too.",
 )

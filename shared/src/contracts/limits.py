@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from contracts.contract import Message
+from contracts.spend import SpendLimit
 
 PerMinute = Annotated[int, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -26,6 +27,10 @@ class LimitReason(StrEnum):
     CONCURRENCY = "concurrency"
     DAY_REQUESTS = "day_requests"
     DAY_TOKENS = "day_tokens"
+    DAY_SPEND = "day_spend"
+    MONTH_SPEND = "month_spend"
+    KEY_DAY_SPEND = "key_day_spend"
+    KEY_MONTH_SPEND = "key_month_spend"
     ENDPOINT = "endpoint"
     """A window of the edge's configuration, no limit of the tier."""
 
@@ -104,11 +109,13 @@ class Policy(Message, frozen=True, kw_only=True):
     daily_tokens: Count | None = None
     """Tokens of a calendar day, unweighted."""
     time_zone: str = "UTC"
-    """Where the days of the daily limits begin, an IANA name."""
+    """Where the days of the daily limits, and the periods of spend, begin: an IANA name."""
     key_rates: Rates | None = None
     """What each API key of the team may use of the team's limits, unless it has its own."""
     model_rates: dict[str, Rates] = msgspec.field(default_factory=dict)
     """What the team may use of a model, by the name that clients ask for."""
+    spend_limits: tuple[SpendLimit, ...] = ()
+    """At most one of each period and scope."""
     shadow: tuple[LimitReason, ...] = ()
     """Limits that are decided, counted and told, and refuse nobody."""
 
@@ -140,14 +147,17 @@ class LimitState(Message, frozen=True, kw_only=True):
 
 
 class Refusal(Message, frozen=True, kw_only=True):
-    """The limit that refused: of those that did, the one with the longest wait."""
+    """The limit that refused: of those that did, the one with the longest wait.
+
+    A limit of spend comes before the others. Its amounts are integer nano-USD (10⁻⁹ USD).
+    """
 
     reason: LimitReason
     scope: LimitScope
     limit: int
-    """What the tier says: per minute, a day, or at once."""
+    """What the tier says: per minute, a period, or at once."""
     used: int
-    """How much of it is in debt, counted today, or in flight."""
+    """How much of it is in debt, counted in this period, or in flight."""
     resets_at_us: int | None = None
     """When nothing of it is used any more, unix microseconds of the Redis clock; None: open."""
     window: str | None = None
@@ -155,13 +165,13 @@ class Refusal(Message, frozen=True, kw_only=True):
 
 
 class LimitExplanation(Message, frozen=True, kw_only=True):
-    """One limit as the next request would meet it."""
+    """One limit as the next request would meet it; amounts of spend are integer nano-USD."""
 
     reason: LimitReason
     scope: LimitScope
     limit: int
     known: bool = True
-    """False: the day's counter isn't cached; the next request has it counted from the database."""
+    """False: its counter isn't cached; the next request has it counted from the database."""
     used: int = 0
     remaining: int = 0
     reset_us: int | None = None

@@ -1,4 +1,4 @@
-"""Calendar days and months: which two touch nearest to a moment, across zones and changes of the clock."""
+"""Calendar days and months: which two touch, across zones and changes of the clock."""
 
 from datetime import datetime
 

@@ -47,6 +47,7 @@ USES: Mapping[str, Use] = MappingProxyType(
                 cache.TIER_RESOLVE,
                 cache.BALANCE_FILL,
                 cache.DAY_FILL,
+                cache.SPEND_FILL,
                 cache.POLICIES,
                 cache.PRICES,
             ),

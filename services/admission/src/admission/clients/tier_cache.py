@@ -12,11 +12,13 @@ from contracts.cache import (
     DAY_FILL,
     POLICIES,
     PRICES,
+    SPEND_FILL,
     TIER_RESOLVE,
     BalanceFillRequest,
     DayFillRequest,
     PoliciesRequest,
     PricesRequest,
+    SpendFillRequest,
     TierResolveRequest,
 )
 from contracts.contract import RequestReply
@@ -86,6 +88,17 @@ class TierCache:
         _FILLS_ASKED.labels("day").inc()
         request = DayFillRequest(team_id=team_id, start_us=day[0], end_us=day[1])
         if not (await self._ask(DAY_FILL, request, timeout_s)).found:
+            raise UnknownTeamError
+
+    async def fill_spend(self, request: SpendFillRequest, timeout_s: float) -> None:
+        """Have what a team or a key spent in a period counted into Redis, unless it is there.
+
+        Raises:
+            UnknownTeamError: the database has no such team.
+
+        """
+        _FILLS_ASKED.labels("spend").inc()
+        if not (await self._ask(SPEND_FILL, request, timeout_s)).found:
             raise UnknownTeamError
 
     async def _ask(

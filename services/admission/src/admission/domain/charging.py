@@ -1,6 +1,6 @@
 """What an attempt's end does to every limit: the model of `lua/postflight.lua`.
 
-Never refuses: an overshoot is a debt. A day whose count is missing isn't counted from here.
+Never refuses: an overshoot is a debt. What isn't counted yet isn't counted from here.
 """
 
 from collections.abc import Sequence
@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import msgspec
 
 from admission.domain.gcra import advanced
-from admission.domain.limits import CountLimit, DebtLimit, LeaseLimit, Limit
+from admission.domain.limits import CountLimit, DebtLimit, LeaseLimit, Limit, SpendCap
 from admission.domain.policy import cost_at
 from admission.domain.tokens import CountedTokens, Tokens
 from contracts.admission import LimitReason
+from contracts.spend import SPEND_CEILING_NANO_USD
 
 
 class End(msgspec.Struct, frozen=True):
-    """An attempt's end: its tokens as they count per minute, and as they are."""
+    """An attempt's end: its tokens as they count per minute, and as they are; its rough debit."""
 
     counted: CountedTokens
     tokens: int
@@ -23,6 +24,7 @@ class End(msgspec.Struct, frozen=True):
     """Limits in shadow mode that would have refused it: they would not have had its tokens."""
     releases: bool = False
     """Whether a lease that is held ends with it."""
+    debit_nano_usd: int = 0
 
 
 def after(
@@ -57,4 +59,13 @@ def _after(limit: Limit, value: int | None, end: End, now_us: int) -> int | None
             return None if value is None else value + added_to(reason, end)
         case LeaseLimit():
             return (value or 0) - end.releases
+        case SpendCap():
+            return None if value is None else spent_after(value, end.debit_nano_usd)
     return value
+
+
+def spent_after(spent_nano_usd: int, debit_nano_usd: int) -> int:
+    """Return what was spent with a further debit; from the ceiling on it doesn't grow."""
+    if spent_nano_usd >= SPEND_CEILING_NANO_USD or debit_nano_usd >= SPEND_CEILING_NANO_USD:
+        return max(spent_nano_usd, SPEND_CEILING_NANO_USD)
+    return spent_nano_usd + debit_nano_usd

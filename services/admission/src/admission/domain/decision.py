@@ -1,8 +1,8 @@
 """The whole decision: what every limit of a request says, and what the answer is.
 
 The model of `lua/preflight.lua` and `lua/postflight.lua`, for reading, for testing them, and for
-explaining an answer of theirs. A value is a TAT (None: no debt), how many others are in flight, or
-a day's count (None: missing).
+explaining an answer of theirs. A value is a TAT (None: no debt), how many others are in flight, a
+day's count, or what was spent in a period (None: missing).
 """
 
 from collections.abc import Sequence
@@ -16,22 +16,34 @@ from admission.domain.limits import (
     DebtLimit,
     LeaseLimit,
     Limit,
+    SpendCap,
     asked_of,
     scope_of,
 )
 from admission.domain.policy import remaining_at, units_at
 from contracts.admission import LimitExplanation, LimitReason, Refusal
+from contracts.spend import SpendPeriod
 
 
 class Moment(msgspec.Struct, frozen=True):
     """When a request is judged, and what of it counts before it was sent.
 
-    `now_us` and `day_end_us` are unix microseconds of the Redis clock.
+    Times are unix microseconds of the Redis clock.
     """
 
     now_us: int
     day_end_us: int
     estimated_input_tokens: int = 0
+    month_end_us: int = 0
+
+    def end_us(self, limit: Limit) -> int | None:
+        """Return when the period of a limit ends that counts; None: it doesn't count."""
+        match limit:
+            case CountLimit() | SpendCap(period=SpendPeriod.DAY):
+                return self.day_end_us
+            case SpendCap():
+                return self.month_end_us
+        return None
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -44,7 +56,7 @@ class Judged(msgspec.Struct, frozen=True):
     @property
     def known(self) -> bool:
         """Return whether it could be judged: a missing count can't."""
-        return self.value is not None or not isinstance(self.limit, CountLimit)
+        return self.value is not None or not isinstance(self.limit, CountLimit | SpendCap)
 
 
 class Admitted(msgspec.Struct, frozen=True):
@@ -57,7 +69,8 @@ class Admitted(msgspec.Struct, frozen=True):
 class Limited(msgspec.Struct, frozen=True):
     """The request may not go and nothing moved.
 
-    `by` is the limit that refuses for the longest time; of equal ones the first.
+    `by` is the limit that refuses for the longest time; of equal ones the first. Limits of spend
+    come before all others: to wait doesn't help as long as there is no money.
     """
 
     by: Judged
@@ -77,6 +90,9 @@ def judge(limit: Limit, value: int | None, moment: Moment) -> Judged:
             asked = asked_of(limit, moment.estimated_input_tokens)
             if value is not None and value + asked > most:
                 wait_us = moment.day_end_us - moment.now_us
+        case SpendCap(most=most):
+            if value is not None and value >= most:
+                wait_us = (moment.end_us(limit) or moment.now_us) - moment.now_us
     return Judged(limit, value, wait_us)
 
 
@@ -93,9 +109,13 @@ def decide(
 
 
 def decider(judged: Sequence[Judged]) -> Judged | None:
-    """Return the limit that refuses for the longest time, of equal ones the first; None: none."""
+    """Return the limit that is told of those that refuse; None: none does."""
     refusing = [one for one in judged if one.wait_us and not one.limit.shadow]
-    return max(refusing, key=lambda one: one.wait_us, default=None)
+    return max(
+        refusing,
+        key=lambda one: (isinstance(one.limit, SpendCap), one.wait_us),
+        default=None,
+    )
 
 
 def _admitted(judged: Judged, now_us: int) -> int | None:
@@ -110,12 +130,14 @@ def _admitted(judged: Judged, now_us: int) -> int | None:
             return (value or 0) + 1
         case CountLimit(added=added):
             return None if value is None else value + added
+        case SpendCap():
+            return value
 
 
 def refusal(judged: Judged, moment: Moment) -> Refusal:
     """Return a refusing limit as clients are told of it."""
     limit, used = judged.limit, _used(judged, moment.now_us)
-    resets_at_us = moment.day_end_us if isinstance(limit, CountLimit) else None
+    resets_at_us = moment.end_us(limit)
     if isinstance(limit, DebtLimit):
         resets_at_us = judged.value
     return Refusal(
@@ -131,7 +153,8 @@ def explain(judged: Judged, moment: Moment) -> LimitExplanation:
     """Return a limit as the next request would meet it."""
     limit, used = judged.limit, _used(judged, moment.now_us)
     remaining = max(0, limit_value(limit) - used) if judged.known else 0
-    reset_us = moment.day_end_us - moment.now_us if isinstance(limit, CountLimit) else None
+    end_us = moment.end_us(limit)
+    reset_us = None if end_us is None else end_us - moment.now_us
     if isinstance(limit, DebtLimit):
         reset_us = debt_us(moment.now_us, judged.value)
         remaining = _remaining(limit, reset_us)
@@ -149,7 +172,7 @@ def explain(judged: Judged, moment: Moment) -> LimitExplanation:
 
 
 def limit_value(limit: Limit) -> int:
-    """Return what the tier says: per minute, at once, or a day."""
+    """Return what the tier says: per minute, at once, or a period; of spend nano-USD."""
     return limit.per_minute if isinstance(limit, DebtLimit) else limit.most
 
 

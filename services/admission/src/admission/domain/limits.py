@@ -1,8 +1,9 @@
 """Which limits a policy has for a request, and when each of them refuses.
 
-A limit is of one of three kinds. A debt refuses while its TAT, less its burst, lies ahead of now.
+A limit is of one of four kinds. A debt refuses while its TAT, less its burst, lies ahead of now.
 A lease refuses while as many others are in flight as may be. A count refuses when it and what is
-asked would be over the day's limit. All of them stand in the order in which equal waits are told.
+asked would be over the day's limit. Spend refuses once as much was spent in its period as may be.
+All of them stand in the order in which equal waits are told.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from admission.domain.policy import (
     token_burst_us,
 )
 from contracts.admission import LimitReason, LimitScope, Policy, Rates
+from contracts.spend import SpendLimit, SpendMode, SpendPeriod, SpendScope
+from kit.money import floor_nano_usd
 
 # What a refusal by concurrency says: a call ends soon, and nobody knows when.
 LEASE_WAIT_US = 1_000_000
@@ -56,9 +59,26 @@ class CountLimit(msgspec.Struct, frozen=True):
     shadow: bool
 
 
-Limit = DebtLimit | LeaseLimit | CountLimit
+class SpendCap(msgspec.Struct, frozen=True):
+    """Money of a calendar day or month, nano-USD. An admission adds nothing: a call's end does."""
 
+    reason: LimitReason
+    most: int
+    period: SpendPeriod
+    shadow: bool
+
+
+Limit = DebtLimit | LeaseLimit | CountLimit | SpendCap
+
+_SPEND_REASONS = {
+    (SpendScope.TEAM, SpendPeriod.DAY): LimitReason.DAY_SPEND,
+    (SpendScope.TEAM, SpendPeriod.MONTH): LimitReason.MONTH_SPEND,
+    (SpendScope.KEY, SpendPeriod.DAY): LimitReason.KEY_DAY_SPEND,
+    (SpendScope.KEY, SpendPeriod.MONTH): LimitReason.KEY_MONTH_SPEND,
+}
 _SCOPES = {
+    LimitReason.KEY_DAY_SPEND: LimitScope.KEY,
+    LimitReason.KEY_MONTH_SPEND: LimitScope.KEY,
     LimitReason.KEY_REQUESTS: LimitScope.KEY,
     LimitReason.KEY_TOKENS: LimitScope.KEY,
     LimitReason.MODEL_REQUESTS: LimitScope.MODEL,
@@ -94,7 +114,12 @@ def limits_of(policy: Policy, subject: Subject) -> tuple[Limit, ...]:
 
 def further_limits(policy: Policy, subject: Subject) -> tuple[Limit, ...]:
     """Return the limits beyond requests and tokens; most policies have none."""
-    return (*_debts(policy, subject), *_lease(policy), *_counts(policy))
+    return (
+        *_debts(policy, subject),
+        *_lease(policy),
+        *_counts(policy),
+        *_spend(policy, subject),
+    )
 
 
 def _debts(policy: Policy, subject: Subject) -> Iterator[DebtLimit]:
@@ -140,6 +165,30 @@ def _counts(policy: Policy) -> Iterator[CountLimit]:
     reason = LimitReason.DAY_TOKENS
     if policy.daily_tokens is not None:
         yield CountLimit(reason, policy.daily_tokens, 0, reason in policy.shadow)
+
+
+def _spend(policy: Policy, subject: Subject) -> Iterator[SpendCap]:
+    for limit in policy.spend_limits:
+        if limit.limit_usd is None or (limit.scope is SpendScope.KEY and subject.key_id is None):
+            continue
+        reason = spend_reason(limit)
+        # One that refuses nobody is in shadow mode, whichever way it was said.
+        shadow = limit.mode is SpendMode.SOFT or reason in policy.shadow
+        yield SpendCap(reason, floor_nano_usd(limit.limit_usd), limit.period, shadow)
+
+
+def spend_reason(limit: SpendLimit) -> LimitReason:
+    """Return by which reason a limit of spend refuses."""
+    return _SPEND_REASONS[limit.scope, limit.period]
+
+
+def counts(policy: Policy) -> bool:
+    """Return whether a policy counts anything by the calendar."""
+    return (
+        policy.daily_requests is not None
+        or policy.daily_tokens is not None
+        or bool(policy.spend_limits)
+    )
 
 
 def asked_of(limit: CountLimit, estimated_input_tokens: int) -> int:

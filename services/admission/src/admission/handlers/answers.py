@@ -4,7 +4,7 @@ from prometheus_client import Counter
 
 from admission.domain import decision, windows
 from admission.domain.decision import Admitted, Limited, Moment
-from admission.domain.limits import Limit, limits_of, never_admissible
+from admission.domain.limits import Limit, SpendCap, counts, limits_of, never_admissible
 from admission.domain.state import whole_state
 from admission.store.terms import Asking
 from contracts.admission import (
@@ -15,7 +15,7 @@ from contracts.admission import (
     PreflightReply,
     Refusal,
 )
-from kit.calendar import days_around
+from kit.calendar import days_around, months_around
 from redis_scripts import PreflightReply as Answer
 from redis_scripts import TeamState, Verdict
 
@@ -40,10 +40,12 @@ def values_of(answer: Answer | TeamState) -> tuple[int | None, ...]:
 
 
 def moment(policy: Policy, now_us: int, estimated_input_tokens: int) -> Moment:
-    """Return when a request was judged, and when its day ends, where the policy counts days."""
-    by_day = policy.daily_requests is not None or policy.daily_tokens is not None
-    end_us = days_around(now_us, policy.time_zone).period_of(now_us)[1] if by_day else _NO_DAY_US
-    return Moment(now_us, end_us, estimated_input_tokens)
+    """Return when a request was judged, and when its day and month end, where the policy counts."""
+    if not counts(policy):
+        return Moment(now_us, _NO_DAY_US, estimated_input_tokens)
+    day_end_us = days_around(now_us, policy.time_zone).period_of(now_us)[1]
+    month_end_us = months_around(now_us, policy.time_zone).period_of(now_us)[1]
+    return Moment(now_us, day_end_us, estimated_input_tokens, month_end_us)
 
 
 def reply(policy: Policy, asking: Asking, answer: Answer) -> PreflightReply:
@@ -63,10 +65,12 @@ def reply(policy: Policy, asking: Asking, answer: Answer) -> PreflightReply:
         )
     when = moment(policy, answer.now_us, asking.estimated_input_tokens)
     decided = decision.decide(limits, values, when)
-    never = never_admissible(policy, asking.estimated_input_tokens)
+    is_spend = isinstance(decided, Limited) and isinstance(decided.by.limit, SpendCap)
+    never = not is_spend and never_admissible(policy, asking.estimated_input_tokens)
+    limited = Decision.SPEND_LIMITED if is_spend else Decision.RATE_LIMITED
     refusal, wait_us = _told(decided, when, asking, answer)
     return PreflightReply(
-        decision=Decision.NEVER_ADMISSIBLE if never else Decision.RATE_LIMITED,
+        decision=Decision.NEVER_ADMISSIBLE if never else limited,
         reason=(LimitReason.DAY_TOKENS if never else refusal.reason).value,
         retry_after_us=0 if never else wait_us,
         limits=state,
@@ -82,9 +86,11 @@ def _told(
 ) -> tuple[Refusal, int]:
     """Return the refusal with the longest wait, a limit of the tier before a window, and that wait.
 
-    The tier's limits may admit what a window refuses.
+    The tier's limits may admit what a window refuses. A limit of spend comes before all others.
     """
     found = [] if isinstance(decided, Admitted) else [decided.by]
+    if found and isinstance(found[0].limit, SpendCap):
+        return decision.refusal(found[0], when), found[0].wait_us
     refusals = [(decision.refusal(judged, when), judged.wait_us) for judged in found]
     by_window = windows.told(asking.windows, answer.windows, LimitScope.KEY, answer.now_us)
     if by_window is not None:

@@ -11,6 +11,7 @@ from admission.errors import StoreUnavailableError
 from admission.handlers.answers import counted, reply
 from admission.handlers.failures import FAILURES, reply_error
 from admission.handlers.further import FurtherAttempts
+from admission.handlers.missing import missing_counters
 from admission.handlers.reload import Reloader
 from admission.store.limits import Limits
 from admission.store.memory import Memory
@@ -19,7 +20,6 @@ from contracts.admission import Decision, Lease, Policy, PreflightReply, Preflig
 from contracts.errors import ErrorCode
 from kit import log
 from kit.bus.serving import ReplyError
-from kit.calendar import days_around
 from kit.clock import Clock
 from kit.crashpoint import crash_at
 from redis_scripts import PreflightReply as Answer
@@ -108,7 +108,7 @@ class Preflight:
                 tier = await self._policy_of(asking.team_id, answer.tier_id)
                 policy = as_met_by(tier, asking.key_limits)
             elif answer.verdict in _MISSING:
-                await self._fill(asking.team_id, policy, answer, deadline_us)
+                await self._fill(asking, policy, answer, deadline_us)
             elif policy is not None:
                 return policy, answer
             if self._clock.now_us() > deadline_us:
@@ -128,16 +128,19 @@ class Preflight:
         return policy
 
     async def _fill(
-        self, team_id: str, policy: Policy | None, answer: Answer, deadline_us: int
+        self, asking: Asking, policy: Policy | None, answer: Answer, deadline_us: int
     ) -> None:
         """Have tier-cache fill what the answer says is missing, all at once."""
         timeout_s = max(0, deadline_us - self._clock.now_us()) / _US_PER_S
+        team_id = asking.team_id
         fills = []
         if answer.tier_id is None:
             fills.append(self._tier_cache.fill_tier(team_id, timeout_s))
         if answer.balance_nano_usd is None:
             fills.append(self._tier_cache.fill_balance(team_id, timeout_s))
         if answer.verdict is Verdict.COUNT_MISSING and policy is not None:
-            day = days_around(answer.now_us, policy.time_zone).period_of(answer.now_us)
-            fills.append(self._tier_cache.fill_day(team_id, day, timeout_s))
+            counters = missing_counters(policy, asking, answer)
+            if counters.day is not None:
+                fills.append(self._tier_cache.fill_day(team_id, counters.day, timeout_s))
+            fills += [self._tier_cache.fill_spend(spend, timeout_s) for spend in counters.spend]
         await asyncio.gather(*fills)

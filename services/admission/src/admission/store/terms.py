@@ -10,17 +10,21 @@ from admission.domain.limits import (
     DebtLimit,
     LeaseLimit,
     Limit,
+    SpendCap,
     Subject,
     asked_of,
+    counts,
     further_limits,
+    scope_of,
 )
 from admission.domain.money import rough_debit_nano_usd
 from admission.domain.policy import cost_at, cost_us, interval_us, request_burst_us, token_burst_us
 from admission.domain.tokens import counted
-from contracts.admission import KeyLimits, LimitReason, Policy
+from contracts.admission import KeyLimits, LimitReason, LimitScope, Policy
+from contracts.spend import SpendPeriod
 from contracts.usage import Price, Usage
 from contracts.windows import Window
-from kit.calendar import days_around
+from kit.calendar import Periods, days_around, months_around
 from redis_scripts import (
     ANY_DAY,
     Charge,
@@ -35,6 +39,8 @@ from redis_scripts import (
     LeaseEnd,
     LeaseTerms,
     PreflightTerms,
+    SpendCharge,
+    SpendTerms,
     WindowTerms,
 )
 from redis_scripts.keys import (
@@ -45,6 +51,7 @@ from redis_scripts.keys import (
     day_counter,
     key_tat,
     model_tat,
+    spend_counter,
     window_log,
 )
 
@@ -95,12 +102,23 @@ class Terms:
                 LimitReason.REQUESTS in policy.shadow,
                 LimitReason.TOKENS in policy.shadow,
             ),
-            tuple(self._term(limit, asking, caps, days) for limit in limits),
+            tuple(
+                _spend_terms(limit, policy, asking.subject, now_us)
+                if isinstance(limit, SpendCap)
+                else self._term(limit, asking, caps, days)
+                for limit in limits
+            ),
             days,
             window_terms(asking.windows, asking.lease, asking.subject.key_id or ""),
         )
 
-    def _term(self, limit: Limit, asking: Asking, caps: DebtCaps, days: DayWindow) -> Further:
+    def _term(
+        self,
+        limit: DebtLimit | LeaseLimit | CountLimit,
+        asking: Asking,
+        caps: DebtCaps,
+        days: DayWindow,
+    ) -> Further:
         match limit:
             case DebtLimit(reason, _, advance_us, burst_us, shadow):
                 cap_us = caps.request_us if advance_us else caps.token_us
@@ -139,7 +157,7 @@ def charge(used: Used, caps: DebtCaps, now_us: int) -> tuple[Charge, tuple[Limit
     further = {
         limit.reason: each
         for limit in further_limits(policy, used.subject)
-        if (each := _charge(limit, used, end, (caps, days))) is not None
+        if (each := _charge(limit, used, end, (caps, days, now_us))) is not None
     }
     own = tokens_for(LimitReason.TOKENS, end)
     debit = rough_debit_nano_usd(used.usage, used.price.usd_per_million)
@@ -148,10 +166,10 @@ def charge(used: Used, caps: DebtCaps, now_us: int) -> tuple[Charge, tuple[Limit
 
 
 def _charge(
-    limit: Limit, used: Used, end: End, bounds: tuple[DebtCaps, DayWindow]
+    limit: Limit, used: Used, end: End, bounds: tuple[DebtCaps, DayWindow, int]
 ) -> FurtherCharge | None:
     """Return what one limit is charged; None: an attempt's end doesn't concern it."""
-    caps, days = bounds
+    caps, days, now_us = bounds
     match limit:
         case DebtLimit(reason, per_minute, 0):
             cost = cost_at(per_minute, tokens_for(reason, end))
@@ -160,12 +178,41 @@ def _charge(
             return CountCharge(_counters(reason, days), added_to(reason, end))
         case LeaseLimit():
             return None if used.lease is None else LeaseEnd(LEASES, used.lease)
+        case SpendCap():
+            periods = periods_of(limit, used.policy.time_zone, now_us)
+            places = _spend_counters(limit, used.subject, periods)
+            return SpendCharge(places, periods.boundary_us)
     return None
 
 
+def _spend_terms(limit: SpendCap, policy: Policy, subject: Subject, now_us: int) -> SpendTerms:
+    periods = periods_of(limit, policy.time_zone, now_us)
+    places = _spend_counters(limit, subject, periods)
+    return SpendTerms(places, periods.boundary_us, limit.most, limit.shadow)
+
+
+def periods_of(limit: SpendCap, time_zone: str, now_us: int) -> Periods:
+    """Return the two periods of a limit of spend that touch nearest to a moment."""
+    around = days_around if limit.period is SpendPeriod.DAY else months_around
+    return around(now_us, time_zone)
+
+
+def payer_of(limit: SpendCap, subject: Subject) -> str | None:
+    """Return whose spend is limited: a key's, or with None the whole team's."""
+    return subject.key_id if scope_of(limit.reason) is LimitScope.KEY else None
+
+
+def _spend_counters(limit: SpendCap, subject: Subject, periods: Periods) -> tuple[Place, Place]:
+    key_id = payer_of(limit, subject)
+    return (
+        spend_counter(periods.start_us, periods.boundary_us, key_id),
+        spend_counter(periods.boundary_us, periods.end_us, key_id),
+    )
+
+
 def window(policy: Policy, now_us: int) -> DayWindow:
-    """Return the two days to choose from, where the policy counts by the day."""
-    if policy.daily_requests is None and policy.daily_tokens is None:
+    """Return the two days to choose from, where the policy counts by the day, or spend."""
+    if not counts(policy):
         return ANY_DAY
     days = days_around(now_us, policy.time_zone)
     return DayWindow(days.start_us, days.boundary_us, days.end_us)
