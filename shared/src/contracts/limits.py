@@ -65,6 +65,8 @@ class KeyLimits(Rates, frozen=True, kw_only=True):
     burst and whether it is in shadow mode; what it doesn't have stays the tier's.
     """
 
+    spend_limits: tuple[SpendLimit, ...] = ()
+    """Of scope `key`, at most one of each period: in the place of the tier's for every key."""
     shadow: tuple[LimitReason, ...] = ()
     """Limits of its own that are decided, counted and told, and refuse nobody."""
 

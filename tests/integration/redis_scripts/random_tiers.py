@@ -7,6 +7,7 @@ from integration.redis_scripts.team import TIER
 
 from admission.domain.limits import Subject
 from contracts.admission import LimitReason, Policy, Rates, TokenWeights
+from contracts.spend import SpendLimit, SpendMode, SpendPeriod, SpendScope
 from contracts.usage import Usage
 
 # The fast ones admit the next call, the slow ones refuse it.
@@ -24,6 +25,28 @@ weights = st.builds(
     cache_read=st.sampled_from([Decimal(0), Decimal("0.1"), Decimal("0.333333")]),
     output=st.sampled_from([Decimal(1), Decimal("4.5")]),
 )
+# Zero and nothing, and where a double or the counter itself has no more digits.
+money = st.sampled_from(
+    [
+        None,
+        Decimal(0),
+        Decimal("0.000000001"),
+        Decimal("0.004"),
+        Decimal("9007199.254740993"),
+        Decimal("999999999.999999999"),
+    ]
+)
+spend_limits = st.lists(
+    st.builds(
+        SpendLimit,
+        period=st.sampled_from(SpendPeriod),
+        scope=st.sampled_from(SpendScope),
+        limit_usd=money,
+        mode=st.sampled_from([SpendMode.HARD, SpendMode.HARD, SpendMode.SOFT]),
+    ),
+    unique_by=lambda limit: (limit.period, limit.scope),
+    max_size=4,
+).map(tuple)
 policies = st.builds(
     Policy,
     tier_id=st.just(TIER),
@@ -42,6 +65,7 @@ policies = st.builds(
     time_zone=st.sampled_from(["UTC", "Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati"]),
     key_rates=st.none() | rates,
     model_rates=st.just({}) | st.fixed_dictionaries({"model-a": rates}),
+    spend_limits=st.just(()) | spend_limits,
     shadow=st.lists(st.sampled_from(LimitReason), unique=True, max_size=4).map(tuple),
 )
 subjects = st.builds(

@@ -5,6 +5,7 @@ remembers each key's number by its name, and the leases; the server holds the re
 """
 
 import asyncio
+import re
 import uuid
 from collections.abc import Coroutine, Sequence
 from decimal import Decimal
@@ -27,28 +28,47 @@ from redis.asyncio import Redis
 
 from admission.domain.charging import End, after
 from admission.domain.decision import Admitted, Moment, decide
-from admission.domain.limits import CountLimit, LeaseLimit, Limit, Subject, limits_of
+from admission.domain.limits import (
+    CountLimit,
+    LeaseLimit,
+    Limit,
+    SpendCap,
+    Subject,
+    limits_of,
+)
+from admission.domain.money import rough_debit_nano_usd
 from admission.domain.tokens import counted
 from admission.store.terms import Asking, Terms, Used, charge
 from contracts.admission import LimitReason, Policy
 from contracts.usage import Price, Usage, UsdPerMillion
-from kit.calendar import days_around
+from kit.calendar import days_around, months_around
 from quotagate.stack import Servers
-from redis_scripts import DayUsage, RedisScripts, Verdict
+from redis_scripts import DayUsage, RedisScripts, Spend, Verdict
 from redis_scripts.further import where
-from redis_scripts.keys import day_counter, team_keys
+from redis_scripts.keys import day_counter, spend_counter, team_keys
 
 T = TypeVar("T")
 
 LEASE_US = 30_000_000
 TERMS = Terms(LEASE_US)
-FREE = Price(
-    price_id="free",
-    provider="p",
-    model="m",
-    usd_per_million=UsdPerMillion(**dict.fromkeys(UsdPerMillion.__struct_fields__, Decimal(0))),
-    effective_from_us=0,
-)
+# What is there before each step, so that no debit of these histories ends them.
+RICH_NANO_USD = 9 * 10**18
+COUNTER = re.compile(r":(?:day|spend):(\d+)-\d+")
+
+
+def price(usd_per_million: str) -> Price:
+    classes = dict.fromkeys(UsdPerMillion.__struct_fields__, Decimal(usd_per_million))
+    return Price(
+        price_id=usd_per_million,
+        provider="p",
+        model="m",
+        usd_per_million=UsdPerMillion(**classes),
+        effective_from_us=0,
+    )
+
+
+# The last makes a debit of one call that is beyond the ceiling.
+PRICES = [price("0"), price("0.0003"), price("1"), price("1000000000"), price("1000000000000")]
 
 
 class Whole(RuleBasedStateMachine):
@@ -105,9 +125,25 @@ class Whole(RuleBasedStateMachine):
             self.known.add(key)
             self.numbers.setdefault(key, number)
 
+    @rule(
+        subject=subjects,
+        amount=st.sampled_from([0, 1, 4_000_000, 2**53 - 1, 2**53 + 1, 10**18 - 1, 10**18]),
+    )
+    def fill_spend(self, subject: Subject, amount: int = 0) -> None:
+        """Spend that is counted stays."""
+        now_us = self.wait(self.team.now_us())
+        for around in (days_around, months_around):
+            start_us, end_us = around(now_us, self.policy.time_zone).period_of(now_us)
+            for key_id in (None, subject.key_id):
+                spent = Spend(key_id, start_us, end_us, amount, 1)
+                self.wait(self.scripts.fill_spend(self.team.team_id, spent))
+                key = spend_counter(start_us, end_us, key_id).of(self.team.team_id)
+                self.known.add(key)
+                self.numbers.setdefault(key, amount)
+
     @rule()
     def lose_the_counters(self) -> None:
-        for key in [key for key in self.numbers if ":day:" in key]:
+        for key in [key for key in self.numbers if COUNTER.search(key)]:
             del self.numbers[key]
             self.wait(self._delete(key))
 
@@ -116,11 +152,12 @@ class Whole(RuleBasedStateMachine):
         for _ in range(times):
             if self._ask(subject, estimate) is Verdict.COUNT_MISSING:
                 self.fill_day()
+                self.fill_spend(subject)
 
     def _ask(self, subject: Subject, estimate: int) -> Verdict:
         self.names += 1
         asking = Asking(self.team.team_id, subject, f"call-{self.names}:1", estimate)
-        near_us = self.wait(self.team.now_us())
+        near_us = self.wait(self._make_rich())
         terms = TERMS.judged(self.policy, asking, CAPS, near_us)
         self.known.update(place.of(self.team.team_id) for t in terms.further for place in where(t))
         before = self.wait(self._dump())
@@ -129,19 +166,24 @@ class Whole(RuleBasedStateMachine):
         limits = limits_of(self.policy, subject)
         keys = self._keys(limits, terms.further, reply.now_us)
         values = self._values(limits, keys, reply.now_us)
-        day_end_us = days_around(reply.now_us, self.policy.time_zone).period_of(reply.now_us)[1]
+        day_end_us, month_end_us = (
+            around(reply.now_us, self.policy.time_zone).period_of(reply.now_us)[1]
+            for around in (days_around, months_around)
+        )
         told = (reply.request_tat_us, reply.token_tat_us, *(r.value for r in reply.further))
         if any(
-            value is None and isinstance(limit, CountLimit)
+            value is None and isinstance(limit, CountLimit | SpendCap)
             for limit, value in zip(limits, values, strict=True)
         ):
             assert reply.verdict is Verdict.COUNT_MISSING
             assert told == values
             assert self.wait(self._dump()) == before
             return reply.verdict
-        decision = decide(limits, values, Moment(reply.now_us, day_end_us, estimate))
-        reasons = [limits[position].reason for position in reply.refusing]
-        assert [r for r in reasons if r in self.policy.shadow] == list(decision.shadowed)
+        moment = Moment(reply.now_us, day_end_us, estimate, month_end_us)
+        decision = decide(limits, values, moment)
+        refusing = [limits[position] for position in reply.refusing]
+        reasons = [limit.reason for limit in refusing]
+        assert [limit.reason for limit in refusing if limit.shadow] == list(decision.shadowed)
         if isinstance(decision, Admitted):
             assert reply.verdict is Verdict.ADMITTED
             assert told == decision.values
@@ -160,15 +202,22 @@ class Whole(RuleBasedStateMachine):
     @rule(
         subject=subjects,
         usage=usages,
+        price=st.sampled_from(PRICES),
         shadowed=st.lists(st.sampled_from(LimitReason), unique=True, max_size=2).map(tuple),
         ends=st.booleans(),
     )
     def charge(
-        self, subject: Subject, usage: Usage, shadowed: tuple[LimitReason, ...], *, ends: bool
+        self,
+        subject: Subject,
+        usage: Usage,
+        price: Price,
+        shadowed: tuple[LimitReason, ...],
+        *,
+        ends: bool,
     ) -> None:
         lease = next(iter(self.leases), "nobody's:1") if ends else None
-        used = Used(subject, self.policy, usage, FREE, shadowed, lease)
-        near_us = self.wait(self.team.now_us())
+        used = Used(subject, self.policy, usage, price, shadowed, lease)
+        near_us = self.wait(self._make_rich())
         made, reasons = charge(used, CAPS, near_us)
         self.known.update(place.of(self.team.team_id) for c in made.further for place in where(c))
         reply = self.wait(self.scripts.postflight(self.team.team_id, made))
@@ -188,6 +237,7 @@ class Whole(RuleBasedStateMachine):
             usage.total,
             shadowed,
             ended_us is not None and ended_us > reply.now_us,
+            rough_debit_nano_usd(usage, price.usd_per_million),
         )
         expected = after(limits, values, end, reply.now_us)
         assert (
@@ -218,14 +268,14 @@ class Whole(RuleBasedStateMachine):
         assert leases == self.leases
 
     def _keys(self, limits: Sequence[Limit], further: Sequence[Any], now_us: int) -> list[str]:
-        """Return each limit's key; of a day's two the one that the server's clock is in."""
+        """Return each limit's key; of two periods' the one that the server's clock is in."""
         names = team_keys(self.team.team_id)
         found = [names.request_tat, names.token_tat]
         for term in further:
             places = [place.of(self.team.team_id) for place in where(term)]
-            _, _, day = places[-1].partition(":day:")
-            second_begins_s = int(day.partition("-")[0]) if day else 0
-            found.append(places[-1] if now_us >= second_begins_s * 10**6 else places[0])
+            counter = COUNTER.search(places[-1])
+            second_begins_us = int(counter[1]) * 10**6 if counter else 0
+            found.append(places[-1] if now_us >= second_begins_us else places[0])
         assert len(found) == len(limits)
         return found
 
@@ -247,6 +297,11 @@ class Whole(RuleBasedStateMachine):
 
     def _forget_expired(self, now_us: int) -> None:
         self.leases = {name: at for name, at in self.leases.items() if at > now_us}
+
+    async def _make_rich(self) -> int:
+        """Fill the account again, and return the server's clock."""
+        await self.operator.set(self.team.keys.balance, RICH_NANO_USD, keepttl=True)
+        return await self.team.now_us()
 
     async def _put(self, key: str, number: int) -> None:
         await self.operator.set(key, number, keepttl=True)
@@ -271,7 +326,7 @@ class Whole(RuleBasedStateMachine):
             return list(await pipeline.execute())
 
     async def _stored(self) -> tuple[dict[str, int], dict[str, int]]:
-        names = sorted(name for name in self.known if name.endswith("_tat") or ":day:" in name)
+        names = sorted(n for n in self.known if n.endswith("_tat") or COUNTER.search(n))
         async with self.operator.pipeline(transaction=False) as pipeline:
             pipeline.mget(names)
             pipeline.zrange(team_keys(self.team.team_id).leases, 0, -1, withscores=True)

@@ -11,8 +11,10 @@ from redis_scripts.keys import (
     key_tat,
     life_ms,
     model_tat,
+    spend_counter,
     team_keys,
     team_of_fenced_key,
+    version_of,
 )
 
 
@@ -37,11 +39,15 @@ def test_names_that_a_key_a_model_and_a_day_are_part_of() -> None:
             key_tat("k7", "request"),
             model_tat("gpt-4o:mini", "token"),
             day_counter(86_400_000_000, 172_800_000_000, "tokens"),
+            spend_counter(86_400_000_000, 172_800_000_000, None),
+            version_of(spend_counter(86_400_000_000, 172_800_000_000, "k7")),
         )
     ] == [
         "quota:{acme_1}:key:k7:request_tat",
         "quota:{acme_1}:model:gpt-4o:mini:token_tat",
         "quota:{acme_1}:day:86400-172800:tokens",
+        "quota:{acme_1}:spend:86400-172800",
+        "quota:{acme_1}:spend:86400-172800:key:k7:version",
     ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import redis_scripts.scripts
+import redis_scripts.spend_scripts
 from redis_scripts.keys import team_keys
 from redis_scripts.sources import Script, load
 
@@ -35,7 +36,8 @@ def test_the_wheel_takes_every_file() -> None:
 
 
 def test_every_file_has_its_method() -> None:
-    scripts = [v for v in vars(redis_scripts.scripts).values() if isinstance(v, Script)]
+    modules = (redis_scripts.scripts, redis_scripts.spend_scripts)
+    scripts = [v for module in modules for v in vars(module).values() if isinstance(v, Script)]
     assert sorted(script.name for script in scripts) == [file.stem for file in FILES]
     for script in scripts:
         assert callable(getattr(redis_scripts.scripts.RedisScripts, script.name))

@@ -1,8 +1,10 @@
 """The whole decision: who refuses, who is told, what an admission leaves, and what is explained."""
 
+from decimal import Decimal
+
 import pytest
 
-from admission.domain.charging import End, after
+from admission.domain.charging import End, after, spent_after
 from admission.domain.decision import (
     Admitted,
     Limited,
@@ -15,11 +17,12 @@ from admission.domain.decision import (
 from admission.domain.limits import Subject, limits_of, never_admissible
 from admission.domain.tokens import counted
 from contracts.admission import LimitExplanation, LimitReason, LimitScope, Policy, Rates, Refusal
+from contracts.spend import SpendLimit, SpendMode, SpendPeriod, SpendScope
 from contracts.usage import Usage
 
 NOW_US = 1_788_436_800_000_000
 HOUR_US = 3_600_000_000
-MOMENT = Moment(NOW_US, NOW_US + HOUR_US)
+MOMENT = Moment(NOW_US, NOW_US + HOUR_US, month_end_us=NOW_US + 9 * HOUR_US)
 SUBJECT = Subject("key-1", "model-1")
 FULL = Policy(
     tier_id="full",
@@ -32,11 +35,17 @@ FULL = Policy(
     daily_tokens=1_000,
     key_rates=Rates(rpm=60, tpm=60_000),
     model_rates={"model-1": Rates(rpm=60, tpm=60_000)},
+    spend_limits=tuple(
+        SpendLimit(period=period, scope=scope, limit_usd=Decimal("0.000001"))
+        for scope in SpendScope
+        for period in SpendPeriod
+    ),
 )
 # Windows are the edge's configuration, and no limits of a tier.
 REASONS = [reason for reason in LimitReason if reason is not LimitReason.ENDPOINT]
 IDLE: dict[LimitReason, int | None] = {
-    reason: 0 if reason.startswith(("day_", "concurrency")) else None for reason in REASONS
+    reason: 0 if reason.startswith(("day_", "concurrency")) or reason.endswith("_spend") else None
+    for reason in REASONS
 }
 
 
@@ -88,6 +97,19 @@ def test_idle_is_admitted_and_every_limit_moves_as_it_does() -> None:
             LimitReason.REQUESTS,
             2 * HOUR_US,
             id="the longest wait",
+        ),
+        pytest.param({"day_spend": 1_000}, LimitReason.DAY_SPEND, HOUR_US, id="the day's money"),
+        pytest.param(
+            {"day_spend": 1_000, "key_month_spend": 10**17},
+            LimitReason.KEY_MONTH_SPEND,
+            9 * HOUR_US,
+            id="the month's money of a key",
+        ),
+        pytest.param(
+            {"day_spend": 1_000, "requests": NOW_US + 20 * HOUR_US},
+            LimitReason.DAY_SPEND,
+            HOUR_US,
+            id="money before what waits longer",
         ),
     ],
 )
@@ -148,6 +170,48 @@ def test_what_remains_of_requests_with_a_burst_is_what_would_be_admitted_at_once
         for debt_s in range(5)
     ]
     assert (limit.reason, remaining) == (LimitReason.KEY_REQUESTS, [3, 2, 1, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("limit_usd", "spent", "refuses"),
+    [
+        pytest.param("0", 0, True, id="nothing may be spent"),
+        pytest.param(None, 10**18, False, id="no limit"),
+        pytest.param("0.000000002", 1, False, id="a nano below"),
+        pytest.param("0.000000002", 2, True, id="just reached"),
+        pytest.param("9007199.254740993", 2**53, False, id="beyond a double, below"),
+        pytest.param("9007199.254740993", 2**53 + 1, True, id="beyond a double"),
+        pytest.param("1", None, False, id="not known"),
+    ],
+)
+@pytest.mark.parametrize("mode", SpendMode)
+def test_spend_refuses_once_as_much_is_spent(
+    limit_usd: str | None, spent: int | None, refuses: bool, mode: SpendMode
+) -> None:
+    amount = None if limit_usd is None else Decimal(limit_usd)
+    limit = SpendLimit(period=SpendPeriod.DAY, limit_usd=amount, mode=mode)
+    policy = Policy(tier_id="t", rpm=60, tpm=60, spend_limits=(limit,))
+    caps = limits_of(policy, Subject())[2:]
+    decided = decide(limits_of(policy, Subject()), (None, None, *(spent for _ in caps)), MOMENT)
+    if mode is SpendMode.HARD:
+        assert isinstance(decided, Limited) == refuses
+    else:
+        assert isinstance(decided, Admitted)
+        assert decided.shadowed == ((LimitReason.DAY_SPEND,) if refuses else ())
+
+
+@pytest.mark.parametrize(
+    ("spent", "debit", "after"),
+    [
+        pytest.param(0, 0, 0, id="nothing"),
+        pytest.param(2**53, 1, 2**53 + 1, id="beyond a double"),
+        pytest.param(10**18 - 1, 10**18 - 1, 2 * 10**18 - 2, id="the last that is added"),
+        pytest.param(10**18, 5, 10**18, id="at the ceiling"),
+        pytest.param(7, 10**18, 10**18, id="a debit above all limits"),
+    ],
+)
+def test_spend_grows_up_to_a_ceiling(spent: int, debit: int, after: int) -> None:
+    assert spent_after(spent, debit) == after
 
 
 def test_a_limit_in_shadow_mode_is_told_and_keeps_its_debt() -> None:

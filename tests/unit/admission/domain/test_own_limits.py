@@ -1,9 +1,12 @@
 """A key's own limits stand where its tier's for every key stood, each for itself."""
 
+from decimal import Decimal
+
 import pytest
 
 from admission.domain.own_limits import as_met_by
 from contracts.admission import KeyLimits, LimitReason, Policy, Rates
+from contracts.spend import SpendLimit, SpendPeriod, SpendScope
 
 TIERS_RATES = Rates(rpm=10, tpm=1_000, request_burst=2, token_burst=300)
 TIER = Policy(
@@ -60,3 +63,24 @@ def test_a_key_without_limits_meets_the_tier_as_it_is(own: KeyLimits | None) -> 
 def test_a_key_may_have_limits_where_the_tier_gives_keys_none() -> None:
     plain = Policy(tier_id="t", rpm=60, tpm=60_000)
     assert as_met_by(plain, KeyLimits(tpm=9)).key_rates == Rates(tpm=9)
+
+
+def test_a_keys_own_spend_takes_the_place_of_every_keys_of_the_same_period() -> None:
+    every = [
+        SpendLimit(period=period, scope=scope, limit_usd=Decimal(5))
+        for scope in SpendScope
+        for period in SpendPeriod
+    ]
+    own = SpendLimit(period=SpendPeriod.DAY, scope=SpendScope.KEY, limit_usd=None)
+    tier = Policy(
+        tier_id="t",
+        rpm=1,
+        tpm=1,
+        spend_limits=tuple(every),
+        shadow=(LimitReason.KEY_DAY_SPEND, LimitReason.DAY_SPEND),
+    )
+    met = as_met_by(tier, KeyLimits(spend_limits=(own,)))
+    assert set(met.spend_limits) == {*every, own} - {
+        SpendLimit(period=SpendPeriod.DAY, scope=SpendScope.KEY, limit_usd=Decimal(5))
+    }
+    assert met.shadow == (LimitReason.DAY_SPEND,)

@@ -20,7 +20,7 @@ from edge_proxy.domain.inference import Caller
 from edge_proxy.domain.judgement import legs, refusal, route_for
 from edge_proxy.domain.problems import BALANCE_NEGATIVE, CHECK_UNAVAILABLE, Problem
 from edge_proxy.domain.routes import Routes, Surroundings, parse
-from edge_proxy.domain.shapes import OPENAI_SHAPE
+from edge_proxy.domain.shapes import ANTHROPIC_SHAPE, OPENAI_SHAPE, RESPONSES_SHAPE, Shape
 
 ROUTES = parse(
     """
@@ -193,6 +193,54 @@ def test_each_reason_has_its_code_and_details(
         "scope": "key",
         "limit": 10,
         "used": 12,
+        "resets_at": "2026-09-04T00:00:01Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (LimitReason.DAY_SPEND, "The team's spend limit of this day is reached"),
+        (LimitReason.MONTH_SPEND, "The team's spend limit of this month is reached"),
+        (LimitReason.KEY_DAY_SPEND, "This API key's spend limit of this day is reached"),
+        (LimitReason.KEY_MONTH_SPEND, "This API key's spend limit of this month is reached"),
+    ],
+)
+@pytest.mark.parametrize("shape", [OPENAI_SHAPE, RESPONSES_SHAPE, ANTHROPIC_SHAPE])
+def test_spend_that_is_reached_is_a_402_that_says_when_it_resets(
+    reason: LimitReason, message: str, shape: Shape
+) -> None:
+    limit = Refusal(
+        reason=reason,
+        scope=LimitScope.TEAM,
+        limit=25_000_000_000,
+        used=25_000_000_001,
+        resets_at_us=DAY_END_US,
+    )
+    reply = PreflightReply(
+        decision=Decision.SPEND_LIMITED,
+        reason=reason.value,
+        retry_after_us=3_600_000_000,
+        refusal=limit,
+    )
+    problem = refusal(reply, "m")
+    assert problem is not None
+    assert problem.status == 402
+    assert problem.headers == {
+        "x-should-retry": "false",
+        "x-ratelimit-reason": reason.value,
+        "retry-after": "3600",
+        "retry-after-ms": "3600000",
+    }
+    error = json.loads(shape.error(problem))["error"]
+    assert error["code"] == "spend_limit_reached"
+    assert error["message"] == f"{message}; it resets at 2026-09-04T00:00:01Z."
+    assert error["type"] in {"insufficient_quota", "billing_error"}
+    assert error["details"] == {
+        "reason": reason.value,
+        "scope": "team",
+        "limit": "25",
+        "used": "25.000000001",
         "resets_at": "2026-09-04T00:00:01Z",
     }
 

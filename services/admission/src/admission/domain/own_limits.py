@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from admission.domain.limits import spend_reason
 from contracts.admission import KeyLimits, LimitReason, Policy, Rates
 
 _NONE = Rates()
@@ -13,8 +14,10 @@ def as_met_by(policy: Policy, own: KeyLimits | None) -> Policy:
     """Return the policy with a key's own limits where the tier's for every key stood.
 
     Each limit is replaced by itself, with its burst and its shadow mode, so one that the key
-    doesn't name stays the tier's.
+    doesn't name stays the tier's. Of spend limits, that of the same period is replaced.
     """
+    if own is not None and own.spend_limits:
+        policy = _with_spend(policy, own)
     replaced = () if own is None else tuple(_reasons(own))
     if own is None or not replaced:
         return policy
@@ -32,6 +35,20 @@ def as_met_by(policy: Policy, own: KeyLimits | None) -> Policy:
         token_burst=tokens.token_burst,
     )
     return msgspec.structs.replace(policy, key_rates=rates, shadow=shadow)
+
+
+def _with_spend(policy: Policy, own: KeyLimits) -> Policy:
+    replaced = {(limit.scope, limit.period) for limit in own.spend_limits}
+    reasons = {spend_reason(limit) for limit in own.spend_limits}
+    limits = (
+        *(limit for limit in policy.spend_limits if (limit.scope, limit.period) not in replaced),
+        *own.spend_limits,
+    )
+    shadow = (
+        *(reason for reason in policy.shadow if reason not in reasons),
+        *(reason for reason in own.shadow if reason in reasons),
+    )
+    return msgspec.structs.replace(policy, spend_limits=limits, shadow=shadow)
 
 
 def _reasons(own: KeyLimits) -> Iterator[LimitReason]:

@@ -5,6 +5,7 @@ admission, whose reply is put into words here.
 """
 
 from contracts.admission import Decision, LimitReason, PreflightReply, Refusal
+from contracts.spend import SpendPeriod, SpendScope
 from contracts.usage import Price
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.inference import Caller, Leg
@@ -20,6 +21,7 @@ from edge_proxy.domain.problems import (
     model_not_allowed,
     model_not_found,
     model_not_priced,
+    spend_limit_reached,
     unsupported_endpoint,
 )
 from edge_proxy.domain.ratelimit_headers import (
@@ -29,6 +31,7 @@ from edge_proxy.domain.ratelimit_headers import (
     shadow_header,
 )
 from edge_proxy.domain.routes import Route, Routes
+from kit.money import format_usd, usd_from_nano
 
 _PROBLEMS = {
     LimitReason.CONCURRENCY: CONCURRENCY_LIMITED,
@@ -36,6 +39,13 @@ _PROBLEMS = {
     LimitReason.DAY_TOKENS: DAY_TOKENS_LIMITED,
 }
 """The others are limits per minute: the right reaction is the same, to wait as long as is said."""
+
+_SPEND = {
+    LimitReason.DAY_SPEND: (SpendScope.TEAM, SpendPeriod.DAY),
+    LimitReason.MONTH_SPEND: (SpendScope.TEAM, SpendPeriod.MONTH),
+    LimitReason.KEY_DAY_SPEND: (SpendScope.KEY, SpendPeriod.DAY),
+    LimitReason.KEY_MONTH_SPEND: (SpendScope.KEY, SpendPeriod.MONTH),
+}
 
 
 def route_for(routes: Routes, endpoint: Endpoint, caller: Caller, model: str) -> Route | Problem:
@@ -74,20 +84,35 @@ def _limited(reply: PreflightReply) -> Problem:
         return NEVER_ADMISSIBLE.with_headers(headers)
     # Absent from an admission of an earlier release, which knew requests and tokens only.
     refusal = reply.refusal
-    problem = RATE_LIMITED if refusal is None else _PROBLEMS.get(refusal.reason, RATE_LIMITED)
+    problem = RATE_LIMITED if refusal is None else _problem(refusal)
     problem = problem.with_headers(headers | retry_headers(reply.retry_after_us))
     return problem if refusal is None else problem.with_details(_details(refusal))
 
 
+def _problem(refusal: Refusal) -> Problem:
+    spend = _SPEND.get(refusal.reason)
+    if spend is None:
+        return _PROBLEMS.get(refusal.reason, RATE_LIMITED)
+    return spend_limit_reached(*spend, _resets_at(refusal) or "the period's end")
+
+
 def _details(refusal: Refusal) -> dict[str, str | int | None]:
-    resets_at_us = refusal.resets_at_us
+    is_spend = refusal.reason in _SPEND
     return {
         "reason": refusal.reason.value,
         "scope": refusal.scope.value,
-        "limit": refusal.limit,
-        "used": refusal.used,
-        "resets_at": None if resets_at_us is None else rfc3339(resets_at_us),
+        "limit": _usd(refusal.limit) if is_spend else refusal.limit,
+        "used": _usd(refusal.used) if is_spend else refusal.used,
+        "resets_at": _resets_at(refusal),
     }
+
+
+def _usd(nano_usd: int) -> str:
+    return format_usd(usd_from_nano(nano_usd))
+
+
+def _resets_at(refusal: Refusal) -> str | None:
+    return None if refusal.resets_at_us is None else rfc3339(refusal.resets_at_us)
 
 
 def legs(route: Route, prices: tuple[Price | None, ...]) -> tuple[Leg, ...]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from contracts.spend import SpendPeriod, SpendScope
+
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _RETRY_SOON = MappingProxyType({"retry-after": "1"})
 _DONT_RETRY = MappingProxyType({"x-should-retry": "false"})
@@ -54,6 +56,14 @@ BALANCE_NEGATIVE = Problem(
     "Team balance is negative. Retry after the balance is refreshed.",
     headers=_DONT_RETRY,
 )
+
+
+def spend_limit_reached(scope: SpendScope, period: SpendPeriod, resets_at: str) -> Problem:
+    """Return the 402 for money that may not be spent before `resets_at`, a time in words."""
+    whose = "The team's" if scope is SpendScope.TEAM else "This API key's"
+    message = f"{whose} spend limit of this {period} is reached; it resets at {resets_at}."
+    return Problem(402, "insufficient_quota", "spend_limit_reached", message, headers=_DONT_RETRY)
+
 
 URL_NOT_FOUND = Problem(404, "invalid_request_error", "unknown_url", "There is no such endpoint.")
 
