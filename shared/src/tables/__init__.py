@@ -15,8 +15,10 @@ from tables.ledger import LedgerEntry
 from tables.outbox import OutboxMessage
 from tables.prices import Price
 from tables.records import InferenceRecord
+from tables.spend import Spend, SpendThreshold
 from tables.teams import Team
 from tables.tiers import Tier
+from tables.webhooks import WebhookDelivery
 
 __all__ = [
     "METADATA",
@@ -28,7 +30,10 @@ __all__ = [
     "OutboxMessage",
     "Price",
     "RecordDecision",
+    "Spend",
+    "SpendThreshold",
     "Team",
     "Tier",
     "UsageCharge",
+    "WebhookDelivery",
 ]

@@ -42,6 +42,7 @@ _LEDGER = "A balance is the sum of its ledger entries, whose versions have no ga
 _ONCE = "What was written to the books is never changed or removed."
 _CHARGE = "A charge is of a record, a price and a debit that are there, and of the same team."
 _NUMBERS = "An amount is a number."
+_SPEND = "What was spent in a period is summed up once."
 _DECISION = "A decision is about a record and by a price that are there, and says why."
 
 GUARDS: dict[Guard, str] = (
@@ -60,6 +61,14 @@ GUARDS: dict[Guard, str] = (
     )
     | _guards("A key's id names one key.", "unique", "api_key", "key_id")
     | _guards("A change event is owed once.", "unique", "outbox", "message_id")
+    | _guards("A webhook is owed once.", "unique", "webhook_delivery", "message_id")
+    | _guards(
+        _SPEND, "unique", "spend", "team_id, api_key_id, starts_at, ends_at",
+    )
+    | _guards(
+        "A threshold is told once a period.", "unique", "spend_threshold", "message_id",
+        "team_id, api_key_id, period, starts_at, ends_at, limit_usd, threshold_percent",
+    )
     | _guards(
         "A repeated admin request changes nothing again.",
         "unique", "admin_idempotency", "key, route",
@@ -86,6 +95,14 @@ GUARDS: dict[Guard, str] = (
         "ledger_entry_reason_check",
     )
     | _guards(_NUMBERS, "check", "usage_charge", "usage_charge_amount_usd_check")
+    | _guards(
+        _NUMBERS, "check", "spend", "spend_amount_usd_check", "spend_account_version_check"
+    )
+    | _guards(
+        _NUMBERS, "check", "spend_threshold",
+        "spend_threshold_limit_usd_check", "spend_threshold_spent_usd_check",
+    )
+    | _guards(_SPEND, "check", "spend", "spend_ends_at_check")
     | _guards(
         "A charge above zero was debited.", "check", "usage_charge",
         "usage_charge_ledger_entry_id_check",
@@ -125,6 +142,7 @@ GUARDS: dict[Guard, str] = (
     | _guards(_ONCE, "always trigger", "usage_charge", "usage_charge_is_append_only")
     | _guards(_ONCE, "always trigger", "price", "price_is_append_only")
     | _guards(_ONCE, "always trigger", "record_decision", "record_decision_is_append_only")
+    | _guards(_ONCE, "always trigger", "spend_threshold", "spend_threshold_is_append_only")
     | _guards(_ONCE, "always trigger", "account", "account_stays")
     | _guards(_LEDGER, "always trigger", "account", "account_matches_ledger")
     | _guards(_LEDGER, "always trigger", "ledger_entry", "ledger_entry_adds_up")
@@ -146,13 +164,18 @@ GUARDS: dict[Guard, str] = (
         Guard("logged table", table, ""): "What is committed survives a crash."
         for table in (
             "account", "admin_idempotency", "api_key", "inference_record", "ledger_entry", "outbox",
-            "price", "record_decision", "team", "tier", "usage_charge",
+            "price", "record_decision", "spend", "spend_threshold", "team", "tier", "usage_charge",
+            "webhook_delivery",
         )
     }
     | _guards(
         "Only the account's own functions change a balance.", "definer function", "",
         "account_credit", "account_debit_adjustment", "account_debit_usage", "account_lock",
         "account_matches_ledger", "ledger_entry_adds_up", "team_open_account", "usage_charges_fit",
+    )
+    | _guards(
+        "Who asks what was spent sees neither charges nor records.", "definer function", "",
+        "spend_of", "spend_settled",
     )
 )  # fmt: skip
 """Each guard, and the promise it keeps."""

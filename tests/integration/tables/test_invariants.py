@@ -78,6 +78,7 @@ async def test_what_guards_invariants_is_never_switched_off(database: Database) 
         "ledger_entry_is_append_only": "A",
         "price_is_append_only": "A",
         "record_decision_is_append_only": "A",
+        "spend_threshold_is_append_only": "A",
         "usage_charge_is_append_only": "A",
         "usage_charges_fit": "A",
         # These write, and what they wrote comes by replication itself.

@@ -33,6 +33,7 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
     },
     "api_key": {
         "tier_cache": {READ},
+        "settlement": {"SELECT(key_id, limits, team_id)"},
         "control_plane": {
             READ,
             ADD,
@@ -53,12 +54,21 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
         "control_plane": {READ},
     },
     "outbox": {
+        "settlement": {"INSERT(message_id, payload, subject)"},
         "control_plane": {READ, ADD, "DELETE", "UPDATE(published_at)"},
     },
     "price": {
         "tier_cache": {READ},
         "settlement": {READ},
         "control_plane": {READ, ADD},
+    },
+    "spend": {
+        "settlement": {READ, ADD, "UPDATE(account_version, amount_usd)"},
+        "control_plane": {READ},
+    },
+    "spend_threshold": {
+        "settlement": {READ, ADD},
+        "control_plane": {READ},
     },
     "team": {
         "tier_cache": {READ},
@@ -71,6 +81,7 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
     },
     "tier": {
         "tier_cache": {READ},
+        "settlement": {READ},
         "control_plane": {
             READ,
             "INSERT(limits, request_burst, rpm, tier_id, token_burst, tpm)",
@@ -81,6 +92,13 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
         "settlement": {READ, ADD},
         "control_plane": {READ},
     },
+    "webhook_delivery": {
+        "settlement": {"INSERT(kind, message_id, payload)"},
+        "control_plane": {
+            READ,
+            "UPDATE(attempts, delivered_at, given_up_at, last_error, last_status, next_attempt_at)",
+        },
+    },
 }
 
 FUNCTIONS: dict[str, set[str]] = {
@@ -88,6 +106,8 @@ FUNCTIONS: dict[str, set[str]] = {
     "account_debit_adjustment": {"control_plane"},
     "account_debit_usage": {"settlement"},
     "account_lock": {"settlement"},
+    "spend_of": {"tier_cache"},
+    "spend_settled": {"settlement"},
 }
 
 _TABLE_RIGHTS = """
@@ -189,8 +209,14 @@ FORBIDDEN = [
     ("settlement", "DELETE FROM inference_record", "delete a record"),
     ("settlement", "TRUNCATE inference_record CASCADE", "empty the records"),
     ("settlement", "INSERT INTO price DEFAULT VALUES", "make a price"),
-    ("settlement", "SELECT FROM api_key", "read keys"),
+    ("settlement", "SELECT secret_hash FROM api_key", "read the hash of a key"),
     ("settlement", "SELECT FROM outbox", "read the outbox"),
+    ("settlement", "UPDATE spend SET team_id = 'x'", "give spend to another team"),
+    ("settlement", "UPDATE spend_threshold SET spent_usd = 1", "change a threshold"),
+    ("settlement", "SELECT FROM webhook_delivery", "read deliveries"),
+    ("tier_cache", "SELECT FROM spend", "read what was spent past the function"),
+    ("control_plane", "UPDATE spend SET amount_usd = 0", "change what was spent"),
+    ("control_plane", "UPDATE webhook_delivery SET payload = ''", "change what is told"),
     ("control_plane", "UPDATE account SET balance_usd = 1", "move a balance"),
     ("control_plane", "DELETE FROM account", "close an account"),
     ("control_plane", "UPDATE ledger_entry SET note = 'x'", "change an entry"),

@@ -25,6 +25,11 @@ _MONEY = frozenset({"account", "ledger_entry", "usage_charge", "price", "inferen
 
 _TEAM = frozenset({"name", "tier_id", "deleted_at"})
 _TIER = frozenset({"rpm", "tpm", "request_burst", "token_burst", "limits"})
+_DELIVERY = frozenset(
+    {
+        "attempts", "next_attempt_at", "last_status", "last_error", "delivered_at", "given_up_at",
+    }
+)  # fmt: skip
 
 RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyType(
     {
@@ -41,16 +46,26 @@ RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyT
             },
         },
         SETTLEMENT: {
-            **dict.fromkeys(("account", "alembic_version", "ledger_entry", "price", "team"), _READ),
+            **dict.fromkeys(
+                ("account", "alembic_version", "ledger_entry", "price", "team", "tier"), _READ
+            ),
+            "api_key": {"SELECT": frozenset({"key_id", "team_id", "limits"})},
             "inference_record": {
                 **_READ_ADD,
                 "UPDATE": frozenset({"state", "settled_at", "held_reason"}),
             },
             "usage_charge": _READ_ADD,
+            "spend": {**_READ_ADD, "UPDATE": frozenset({"amount_usd", "account_version"})},
+            "spend_threshold": _READ_ADD,
+            "outbox": {"INSERT": frozenset({"subject", "message_id", "payload"})},
+            "webhook_delivery": {"INSERT": frozenset({"message_id", "kind", "payload"})},
         },
         CONTROL_PLANE: {
             **dict.fromkeys(("account", "alembic_version", "ledger_entry"), _READ),
-            **dict.fromkeys(("inference_record", "usage_charge"), _READ),
+            **dict.fromkeys(
+                ("inference_record", "usage_charge", "spend", "spend_threshold"), _READ
+            ),
+            "webhook_delivery": {**_READ, "UPDATE": _DELIVERY},
             "price": _READ_ADD,
             "team": {**_READ, "INSERT": _TEAM | {"team_id"}, "UPDATE": _TEAM},
             "tier": {**_READ, "INSERT": _TIER | {"tier_id"}, "UPDATE": _TIER},
@@ -72,8 +87,8 @@ RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyT
 
 FUNCTIONS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        TIER_CACHE: frozenset(),
-        SETTLEMENT: frozenset({"account_lock", "account_debit_usage"}),
+        TIER_CACHE: frozenset({"spend_of"}),
+        SETTLEMENT: frozenset({"account_lock", "account_debit_usage", "spend_settled"}),
         CONTROL_PLANE: frozenset({"account_credit", "account_debit_adjustment"}),
     }
 )

@@ -1,0 +1,14 @@
+"""What was spent in a period, the thresholds that were crossed, and the webhooks that tell them."""
+
+from alembic import op
+
+from quotagate.sql_scripts import run_scripts
+
+revision = "0007_spend"
+down_revision = "0006_key_limits"
+run = "before"
+
+
+def upgrade() -> None:
+    """Add the tables, the functions that sum up charges, and the services' rights."""
+    run_scripts(op.get_bind(), revision, "tables", "sums", "grants")
