@@ -43,6 +43,19 @@ def exact_sum(*amounts: Decimal) -> Decimal:
     return total
 
 
+def exact_product(amount: Decimal, factor: Decimal) -> Decimal:
+    """Return the exact product of two amounts.
+
+    Raises:
+        InexactAmountError: the product has more than a thousand digits.
+
+    """
+    try:
+        return _EXACT.multiply(amount, factor)
+    except (decimal.Inexact, decimal.InvalidOperation) as error:
+        raise InexactAmountError from error
+
+
 def negated(amount_usd: Decimal) -> Decimal:
     """Return −amount; the unary minus of Decimal would round to 28 digits."""
     return amount_usd.copy_negate()

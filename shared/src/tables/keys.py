@@ -24,6 +24,11 @@ class ApiKey(Base, table=True):
         ),
         CheckConstraint("jsonb_typeof(limits) = 'object'", name="limits"),
         Index(None, "team_id"),
+        Index(
+            "api_key_spend_limits_idx",
+            "team_id",
+            postgresql_where=text("limits -> 'spend_limits' IS NOT NULL"),
+        ),
     )
 
     key_id: str = Field(primary_key=True, sa_type=ID)

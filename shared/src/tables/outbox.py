@@ -7,6 +7,14 @@ from sqlmodel import Field
 
 from tables.base import ID, Base
 
+CHANNEL = "quotagate_outbox"
+"""The Postgres notification that says, at commit, that there is something to publish or send."""
+
+# The first number keeps these apart from other advisory locks; any number would do.
+HOLD_SUBJECT = text("SELECT pg_advisory_xact_lock(1364349263, hashtext(:subject))")
+"""Whoever adds an event holds its subject until the commit: ids ascend in commit order."""
+NOTIFY = text(f"NOTIFY {CHANNEL}")
+
 
 class OutboxMessage(Base, table=True):
     """One event, written in the transaction that made it true and published after its commit."""

@@ -8,7 +8,7 @@ GRANT SELECT, INSERT, UPDATE (amount_usd, account_version) ON spend TO quotagate
 GRANT SELECT, INSERT ON spend_threshold TO quotagate_settlement;
 GRANT INSERT (subject, message_id, payload) ON outbox TO quotagate_settlement;
 GRANT INSERT (message_id, kind, payload) ON webhook_delivery TO quotagate_settlement;
-GRANT EXECUTE ON FUNCTION spend_settled(text, text, timestamptz, timestamptz)
+GRANT EXECUTE ON FUNCTION spend_settled(text, text, timestamptz, timestamptz, bigint)
     TO quotagate_settlement;
 
 -- control-plane shows both and delivers.

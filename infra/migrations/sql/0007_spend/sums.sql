@@ -30,13 +30,14 @@ END
 $$;
 
 -- Returns what was settled of a period, and the version of the account as of which it was; NULLs:
--- there is no such account. Key '' is the whole team. What the row of the period holds is added to
--- the charges since its version; without one, to those since the period began, less an hour for
--- clocks that are apart.
+-- there is no such account. Key '' is the whole team. To what the row of the period holds come the
+-- charges since its version; without a row, those since the period began, less an hour for clocks
+-- that are apart. At most p_entries ledger entries are summed up: where there are more, the version
+-- is an earlier one than the account's, and the amount is right as of that.
 -- STABLE: everything is read as of one moment.
 CREATE FUNCTION spend_settled(
     p_team_id text, p_api_key_id text, p_starts_at timestamptz, p_ends_at timestamptz,
-    OUT amount_usd numeric, OUT account_version bigint
+    p_entries bigint, OUT amount_usd numeric, OUT account_version bigint
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = public, pg_temp
@@ -60,11 +61,13 @@ BEGIN
         v_known_usd := 0;
         v_known_version := account_version_before(p_team_id, p_starts_at - interval '1 hour');
     END IF;
+    account_version := least(account_version, v_known_version + p_entries);
     SELECT v_known_usd + coalesce(sum(c.amount_usd), 0) INTO amount_usd
     FROM ledger_entry AS e
     JOIN usage_charge AS c ON c.ledger_entry_id = e.entry_id
     JOIN inference_record AS r ON r.record_id = c.inference_record_id
     WHERE e.team_id = p_team_id AND e.account_version > v_known_version
+        AND e.account_version <= spend_settled.account_version
         AND (p_api_key_id = '' OR r.api_key_id = p_api_key_id)
         AND coalesce(r.finished_at, r.started_at) >= p_starts_at
         AND coalesce(r.finished_at, r.started_at) < p_ends_at;
@@ -99,6 +102,8 @@ AS $$
         ),
         s.account_version
     FROM team
-    CROSS JOIN LATERAL spend_settled(p_team_id, p_api_key_id, p_starts_at, p_ends_at) AS s
+    CROSS JOIN LATERAL spend_settled(
+        p_team_id, p_api_key_id, p_starts_at, p_ends_at, 9223372036854775807 / 2
+    ) AS s
     WHERE team.team_id = p_team_id AND team.deleted_at IS NULL
 $$;

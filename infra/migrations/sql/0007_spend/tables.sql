@@ -61,3 +61,7 @@ CREATE INDEX webhook_delivery_owed_idx ON webhook_delivery (next_attempt_at)
     WHERE delivered_at IS NULL AND given_up_at IS NULL;
 CREATE INDEX webhook_delivery_created_at_message_id_idx
     ON webhook_delivery (created_at, message_id);
+
+-- Whose keys have limits of spend of their own: asked with every batch that settlement charges.
+CREATE INDEX api_key_spend_limits_idx ON api_key (team_id)
+    WHERE limits -> 'spend_limits' IS NOT NULL;

@@ -9,7 +9,15 @@ from nats.aio.client import Client
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.applications import Starlette
 
-from contracts.cache import BALANCE_FILL, DAY_FILL, KEY_RESOLVE, POLICIES, PRICES, TIER_RESOLVE
+from contracts.cache import (
+    BALANCE_FILL,
+    DAY_FILL,
+    KEY_RESOLVE,
+    POLICIES,
+    PRICES,
+    SPEND_FILL,
+    TIER_RESOLVE,
+)
 from contracts.control import CONTROL_EVENTS
 from contracts.dead import DEAD_LETTERS
 from kit import postgres, redis
@@ -79,6 +87,7 @@ async def _serve(
     await server.add(TIER_RESOLVE, fills.resolve_tier)
     await server.add(BALANCE_FILL, fills.fill_balance)
     await server.add(DAY_FILL, fills.fill_day)
+    await server.add(SPEND_FILL, fills.fill_spend)
 
 
 @contextlib.asynccontextmanager

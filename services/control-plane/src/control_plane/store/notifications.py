@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import asyncpg
 
-from control_plane.store.outbox import CHANNEL
 from kit import log
 from kit.postgres import CONNECTION_ERRORS
+from tables.outbox import CHANNEL
 
 _CONNECT_TIMEOUT_S = 5.0
 _RETRY_S = 1.0

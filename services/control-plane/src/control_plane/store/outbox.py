@@ -8,7 +8,7 @@ and whoever takes it holds it; so any number of relays publish each subject in o
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, exists, func, select, text, tuple_, update
+from sqlalchemy import ColumnElement, exists, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
@@ -18,13 +18,7 @@ from control_plane.domain.changes import Change
 from control_plane.domain.cursors import Key
 from kit.ids import new_id
 from tables import OutboxMessage
-
-CHANNEL = "quotagate_outbox"
-"""The Postgres notification that says, at commit, that there is something to publish."""
-
-# The first number keeps these apart from other advisory locks; any number would do.
-_HOLD_SUBJECT = text("SELECT pg_advisory_xact_lock(1364349263, hashtext(:subject))")
-_NOTIFY = text(f"NOTIFY {CHANNEL}")
+from tables.outbox import HOLD_SUBJECT, NOTIFY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +31,14 @@ class Depth:
 
 async def append(session: AsyncSession, change: Change) -> str:
     """Add an event to the transaction of its change; return its id."""
-    await session.execute(_HOLD_SUBJECT, {"subject": change.subject})
+    await session.execute(HOLD_SUBJECT, {"subject": change.subject})
     event_id = new_id()
     await session.execute(
         insert(OutboxMessage).values(
             subject=change.subject, message_id=event_id, payload=change.payload
         )
     )
-    await session.execute(_NOTIFY)
+    await session.execute(NOTIFY)
     return event_id
 
 

@@ -21,6 +21,9 @@ class PendingRecord:
     team_id: str
     price_id: str | None
     usage: Usage
+    key_id: str = ""
+    ended_at_us: int = 0
+    """By the edge's clock, unix microseconds: when its charge counts."""
 
 
 @dataclass(frozen=True, slots=True)

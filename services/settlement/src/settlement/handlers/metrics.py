@@ -25,6 +25,21 @@ REFRESHES = Counter(
     "Refreshes of cached balances after a settlement, by result.",
     ["result"],
 )
+SPEND_REFRESHES = Counter(
+    "quotagate_spend_refreshes_total",
+    "Refreshes of counted spend after a settlement, by result.",
+    ["result"],
+)
+SPEND_THRESHOLDS = Counter(
+    "quotagate_spend_thresholds_total",
+    "Thresholds of spend limits that were crossed, by the limit's period and mode.",
+    ["period", "mode"],
+)
+SPEND_REPAIRS = Counter(
+    "quotagate_spend_repairs_total",
+    "Counted spend that had drifted without traffic, by what was done about it.",
+    ["result"],
+)
 REPAIRS = Counter(
     "quotagate_balance_repairs_total",
     "Cached balances that had drifted without traffic, by what was done about them.",

@@ -8,20 +8,28 @@ else.
 import asyncio
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kit import log
 from kit.crashpoint import crash_at
 from kit.money import floor_nano_usd
 from redis_scripts import SettledBalance
 from settlement.domain.settling import AccountBatch, account_batches
+from settlement.domain.spending import SettledSpend, Spent
 from settlement.errors import (
     CacheUnavailableError,
     StoreConflictError,
     StoreUnavailableError,
 )
 from settlement.handlers.backlog import Backlog
-from settlement.handlers.metrics import FAILURES, HELD, REFRESHES, SETTLED
+from settlement.handlers.metrics import (
+    FAILURES,
+    HELD,
+    REFRESHES,
+    SETTLED,
+    SPEND_REFRESHES,
+    SPEND_THRESHOLDS,
+)
 from settlement.handlers.pace import pause
 from settlement.settings import Settings
 from settlement.store.accounts import AccountStore, SettledAccount
@@ -43,6 +51,7 @@ class _Done:
 
     batches: Sequence[AccountBatch] = ()
     accounts: Sequence[SettledAccount] = ()
+    spend: SettledSpend = field(default_factory=SettledSpend)
     reached: str | None = None
     """The last team that was charged, when there was more than one transaction may hold."""
     unfinished: str | None = None
@@ -120,9 +129,13 @@ class Settle:
         done = await self._charge_stubbornly(teams)
         crash_at("settlement.committed")
         _count(done.batches)
+        for each in done.spend.crossed:
+            SPEND_THRESHOLDS.labels(each.limit.period.value, each.limit.mode.value).inc()
         if self._backlog.unread <= self._settings.consume_batch_records:
             complete = [a for a in done.accounts if a.team_id != done.unfinished]
             await asyncio.gather(*(self._refresh(account) for account in complete))
+            spent = [s for s in done.spend.spent if s.period.team_id != done.unfinished]
+            await asyncio.gather(*(self._refresh_spend(each) for each in spent))
             crash_at("settlement.refreshed")
         return done
 
@@ -145,12 +158,13 @@ class Settle:
             pending, more = found[:limit], found[limit:]
             batches = account_batches(pending, await charging.prices(pending)) if pending else []
             accounts = await charging.post(batches) if batches else []
+            spend = await charging.spend(pending, accounts) if accounts else SettledSpend()
             crash_at("settlement.charged")
         if len(locked) < len(teams):
             await self._hold_teamless(set(teams).difference(locked))
         if not more:
-            return _Done(batches, accounts)
-        return _Done(batches, accounts, pending[-1].team_id, more[0].team_id)
+            return _Done(batches, accounts, spend)
+        return _Done(batches, accounts, spend, pending[-1].team_id, more[0].team_id)
 
     async def _hold_teamless(self, teams: set[str]) -> None:
         """Hold the records of those teams that have no account; the others are just busy."""
@@ -170,6 +184,18 @@ class Settle:
             result = "failed"
             _logger.warning("balance not refreshed", team_id=account.team_id, detail=str(error))
         REFRESHES.labels(result).inc()
+
+    async def _refresh_spend(self, spent: Spent) -> None:
+        """Tell the cache what was settled of a period, likewise."""
+        if not spent.is_current:
+            return
+        try:
+            result = (await self._balances.refresh_spend(spent)).value
+        except CacheUnavailableError as error:
+            result = "failed"
+            team_id = spent.period.team_id
+            _logger.warning("spend not refreshed", team_id=team_id, detail=str(error))
+        SPEND_REFRESHES.labels(result).inc()
 
     def _without_left_out(self, teams: Sequence[str]) -> list[str]:
         now_s = _now_s()

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
@@ -12,9 +13,11 @@ from kit.money import floor_nano_usd
 from settlement.domain.classification import HeldReason
 from settlement.domain.reconciling import AccountState
 from settlement.domain.settling import AccountBatch, PendingRecord, Prices
+from settlement.domain.spending import Ended, SettledSpend
 from settlement.errors import RowRefusedError
 from settlement.store.failures import named_failures
 from settlement.store.prices import PriceBook
+from settlement.store.spending import settle_spend
 from settlement.store.statements import statement
 from tables import account
 from tables.account import Posting
@@ -27,6 +30,8 @@ _HOLD = statement("hold_records")
 _EXISTING = statement("existing_accounts")
 _STATES = statement("account_states")
 _HOLD_TEAMLESS = statement("hold_teamless_records")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,8 @@ class Charging:
                     output=row.output_tokens,
                     reasoning=row.reasoning_tokens,
                 ),
+                row.api_key_id,
+                (row.ended_at - _EPOCH) // _MICROSECOND,
             )
             for row in rows
         ]
@@ -162,6 +169,22 @@ class Charging:
             SettledAccount(entry.team_id, entry.balance_after_usd, entry.account_version)
             for entry in entries
         ]
+
+    async def spend(
+        self, records: Sequence[PendingRecord], accounts: Sequence[SettledAccount]
+    ) -> SettledSpend:
+        """Sum up what was spent in the periods of these records that have a limit.
+
+        Of accounts that were debited: nothing was spent otherwise. Thresholds that were crossed are
+        told with the commit.
+        """
+        debited = {account.team_id for account in accounts}
+        ended = {
+            Ended(record.team_id, record.key_id, record.ended_at_us)
+            for record in records
+            if record.team_id in debited
+        }
+        return await settle_spend(self._connection, list(ended)) if ended else SettledSpend()
 
     async def _store_charges(
         self, batches: Sequence[AccountBatch], entry_ids: dict[str, int]

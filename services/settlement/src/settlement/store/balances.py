@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from redis.asyncio import Redis
 from redis.exceptions import RedisClusterException, RedisError
 
+from kit.money import ceil_nano_usd
 from kit.redis import RedisClient
 from redis_scripts import (
     BalanceRefresh,
@@ -12,9 +13,12 @@ from redis_scripts import (
     RedisScripts,
     RedisScriptsError,
     SettledBalance,
+    Spend,
+    SpendRefresh,
 )
 from redis_scripts.keys import BALANCE_PATTERN, team_keys, team_of_balance_key
 from settlement.domain.reconciling import CachedBalance
+from settlement.domain.spending import Spent
 from settlement.errors import CacheUnavailableError
 
 # Keys that the server looks at for one answer; it answers other calls in between.
@@ -53,6 +57,18 @@ class BalanceCache:
         """
         try:
             return await self._scripts.repair_balance(team_id, expected_nano_usd, settled)
+        except RedisScriptsError as error:
+            raise CacheUnavailableError(type(error).__name__) from error
+
+    async def refresh_spend(self, spent: Spent) -> SpendRefresh:
+        """Count what was settled of a period, rounded up, unless a newer version is known.
+
+        Raises:
+            CacheUnavailableError: set or not.
+
+        """
+        try:
+            return await self._scripts.refresh_spend(spent.period.team_id, as_counted(spent))
         except RedisScriptsError as error:
             raise CacheUnavailableError(type(error).__name__) from error
 
@@ -97,3 +113,15 @@ class BalanceCache:
                 known = None if version is None else int(version)
                 found.append(CachedBalance(team_id, int(balance), known))
         return found
+
+
+def as_counted(spent: Spent) -> Spend:
+    """Return settled spend as the cache counts it."""
+    period = spent.period
+    return Spend(
+        period.key_id,
+        period.starts_at_us,
+        period.ends_at_us,
+        ceil_nano_usd(spent.amount_usd),
+        spent.version,
+    )

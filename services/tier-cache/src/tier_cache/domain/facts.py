@@ -17,3 +17,11 @@ class TeamBalance(msgspec.Struct, frozen=True):
 
     balance_usd: Decimal
     version: int
+
+
+class PeriodSpend(msgspec.Struct, frozen=True):
+    """What was spent in a period, settled and pending, at the account's version."""
+
+    settled_usd: Decimal
+    pending_usd: Decimal
+    version: int

@@ -1,4 +1,4 @@
-"""Look-aside fills: a team's tier, balance or day was missing in Redis, and is read and put there.
+"""Look-aside fills: a team's tier, balance, day or spend was missing in Redis, and is put there.
 
 Between the reading and the writing the fact may change. The change leaves its version in Redis as a
 fence (see `handlers/changes.py`), so a fill that comes late is refused there, and reads again.
@@ -13,13 +13,23 @@ from contracts.cache import (
     BalanceFillRequest,
     DayFillReply,
     DayFillRequest,
+    SpendFillReply,
+    SpendFillRequest,
     TierResolveReply,
     TierResolveRequest,
 )
 from kit.crashpoint import crash_at
-from kit.money import floor_nano_usd
+from kit.money import ceil_nano_usd, exact_sum, floor_nano_usd
 from kit.single_flight import SingleFlight
-from redis_scripts import BalanceFill, RedisScripts, RedisScriptsError, SettledBalance, TierFill
+from redis_scripts import (
+    BalanceFill,
+    RedisScripts,
+    RedisScriptsError,
+    SettledBalance,
+    Spend,
+    SpendFill,
+    TierFill,
+)
 from tier_cache.domain.facts import TeamTier
 from tier_cache.errors import ContendedError, TierCacheError
 from tier_cache.handlers.failures import unavailable
@@ -45,6 +55,7 @@ class Fills:
         self._tiers = SingleFlight[str, TeamTier | None]()
         self._balances = SingleFlight[str, bool]()
         self._days = SingleFlight[tuple[str, int, int], bool]()
+        self._spend = SingleFlight[SpendFillRequest, bool]()
 
     async def resolve_tier(self, request: TierResolveRequest) -> TierResolveReply:
         """Put a team's tier into Redis.
@@ -86,6 +97,19 @@ class Fills:
         except _FAILURES as error:
             raise unavailable("day", error) from error
 
+    async def fill_spend(self, request: SpendFillRequest) -> SpendFillReply:
+        """Put what a team or a key spent in a period into Redis, unless it is there.
+
+        Raises:
+            ReplyError: a store failed, or the account changed too fast to follow.
+
+        """
+        try:
+            found = await self._spend.run(request, partial(self._fill_spend, request))
+        except _FAILURES as error:
+            raise unavailable("spend", error) from error
+        return SpendFillReply(found=found)
+
     async def _fill_tier(self, team_id: str) -> TeamTier | None:
         for _ in range(_MAX_READS):
             tier = await self._database.tier(team_id)
@@ -121,3 +145,20 @@ class Fills:
         filled = await self._scripts.fill_day(team_id, used)
         _FILLS.labels("day", "filled" if filled else "present").inc()
         return True
+
+    async def _fill_spend(self, request: SpendFillRequest) -> bool:
+        """Fill with what is pending too: it was spent, and only its charge is missing."""
+        period = (request.start_us, request.end_us)
+        for _ in range(_MAX_READS):
+            spent = await self._database.spend(request.team_id, request.key_id, *period)
+            if spent is None:
+                _FILLS.labels("spend", "unknown_team").inc()
+                return False
+            amount_nano_usd = ceil_nano_usd(exact_sum(spent.settled_usd, spent.pending_usd))
+            result = await self._scripts.fill_spend(
+                request.team_id, Spend(request.key_id, *period, amount_nano_usd, spent.version)
+            )
+            _FILLS.labels("spend", result.value).inc()
+            if result is not SpendFill.STALE:
+                return True
+        raise ContendedError

@@ -18,7 +18,7 @@ from kit.metrics import LATENCY_BUCKETS_S
 from kit.postgres import CONNECTION_ERRORS
 from redis_scripts import DayUsage
 from tables import Account, ApiKey, Team
-from tier_cache.domain.facts import TeamBalance, TeamTier
+from tier_cache.domain.facts import PeriodSpend, TeamBalance, TeamTier
 from tier_cache.errors import DatabaseUnavailableError
 from tier_cache.store import rows
 
@@ -64,6 +64,15 @@ class Database:
             return None
         tokens = min(int(found[0].tokens), _MOST_TOKENS)
         return DayUsage(start_us, end_us, found[0].requests, tokens)
+
+    async def spend(
+        self, team_id: str, key_id: str | None, start_us: int, end_us: int
+    ) -> PeriodSpend | None:
+        """Return what a team, or a key of it, spent in a period (unix µs); None: no such team."""
+        found = await self._rows(rows.spend_of(team_id, key_id, start_us, end_us))
+        if not found:
+            return None
+        return PeriodSpend(found[0].settled_usd, found[0].pending_usd, found[0].account_version)
 
     async def policies(self) -> tuple[Policy, ...]:
         """Return every tier's policy."""

@@ -4,7 +4,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-from sqlalchemy import Executable, Row, func, literal, select, true
+from sqlalchemy import (
+    DateTime,
+    Executable,
+    Row,
+    bindparam,
+    func,
+    literal,
+    select,
+    text,
+    true,
+)
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
@@ -14,6 +24,7 @@ from contracts.usage import Price as PriceVersion
 from contracts.usage import UsdPerMillion
 from tables import Account, ApiKey, InferenceRecord, Price, Team, Tier
 from tables.prices import TOKEN_CLASSES
+from tables.spend import WHOLE_TEAM
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -53,6 +64,11 @@ CURRENT_PRICES = select(Price).where(
 )
 """Of each provider and model: the version in effect an hour ago, and every later one."""
 
+_SPEND_OF = text("SELECT * FROM spend_of(:team_id, :api_key_id, :starts_at, :ends_at)").bindparams(
+    bindparam("starts_at", type_=DateTime(timezone=True)),
+    bindparam("ends_at", type_=DateTime(timezone=True)),
+)
+
 
 def day_usage(team_id: str, start_us: int, end_us: int) -> Executable:
     """Return the statement of what a team used from `start_us` until before `end_us`, unix µs.
@@ -84,6 +100,19 @@ def day_usage(team_id: str, start_us: int, end_us: int) -> Executable:
         .select_from(Team)
         .join(used, true())
         .where(_team_exists, col(Team.team_id) == team_id)
+    )
+
+
+def spend_of(team_id: str, key_id: str | None, start_us: int, end_us: int) -> Executable:
+    """Return the statement of what was spent in a period (unix µs); key None: by the whole team.
+
+    A charge counts when its attempt ended. No row: there is no such team.
+    """
+    return _SPEND_OF.bindparams(
+        team_id=team_id,
+        api_key_id=WHOLE_TEAM if key_id is None else key_id,
+        starts_at=instant(start_us),
+        ends_at=instant(end_us),
     )
 
 

@@ -4,7 +4,8 @@ SELECT record.*
 FROM unnest(CAST(:team_ids AS text[])) AS held (team_id)
 CROSS JOIN LATERAL (
     SELECT
-        record_id, team_id, price_id, input_tokens, cache_read_tokens, cache_write_5m_tokens,
+        record_id, team_id, api_key_id, coalesce(finished_at, started_at) AS ended_at, price_id,
+        input_tokens, cache_read_tokens, cache_write_5m_tokens,
         cache_write_1h_tokens, output_tokens, reasoning_tokens
     FROM inference_record
     WHERE inference_record.team_id = held.team_id AND state = 'PENDING'
