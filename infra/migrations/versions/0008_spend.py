@@ -4,8 +4,8 @@ from alembic import op
 
 from quotagate.sql_scripts import run_scripts
 
-revision = "0007_spend"
-down_revision = "0006_key_limits"
+revision = "0008_spend"
+down_revision = "0007_key_rotation"
 run = "before"
 
 
