@@ -44,7 +44,8 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
     "inference_record": {
         "tier_cache": {
             "SELECT(attempt_no, cache_read_tokens, cache_write_1h_tokens, cache_write_5m_tokens,"
-            " finished_at, input_tokens, output_tokens, reasoning_tokens, started_at, team_id)"
+            " finished_at, inference_id, input_tokens, output_tokens, reasoning_tokens, started_at,"
+            " team_id)"
         },
         "settlement": {READ, ADD, "UPDATE(held_reason, settled_at, state)"},
         "control_plane": {READ},

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from integration.bus import Bus, bus_of
+from integration.bus import Bus, bus_of, nats_settings
 from integration.desk import Desk
 from integration.services import environment
 from redis.asyncio import Redis
@@ -11,10 +11,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from kit import postgres, redis
+from kit.bus.connection import connection
 from kit.settings import load
 from quotagate.stack import Servers
 from redis_scripts import RedisScripts
 from tier_cache.settings import Settings
+from tier_cache.store.waiting import WaitingRecords
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +60,13 @@ async def scripts(redis_client: redis.RedisClient) -> AsyncIterator[RedisScripts
     scripts = RedisScripts(redis_client)
     yield scripts
     await scripts.drain()
+
+
+@pytest.fixture(scope="session")
+async def waiting(servers: Servers) -> AsyncIterator[WaitingRecords]:
+    """The stream of records as tier-cache may read it."""
+    async with connection(nats_settings(servers, "tier-cache"), "test as tier-cache") as client:
+        yield WaitingRecords(client)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Fills: what is missing in Redis is read and put there, once, and never over something newer."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,11 +17,13 @@ from kit.bus.serving import ReplyError
 from redis_scripts import DayUsage, RedisScripts
 from redis_scripts.keys import TeamKeys, day_counter, team_keys
 from tables.prices import TOKEN_CLASSES
+from tier_cache.domain.days import Day, Share
 from tier_cache.domain.facts import TeamBalance, TeamTier
 from tier_cache.handlers.fills import Fills
 from tier_cache.settings import Settings
 from tier_cache.store import rows
 from tier_cache.store.database import Database
+from tier_cache.store.waiting import WaitingRecords
 
 MINUTE_MS = 60_000
 _INSTANTS = ("started_at", "finished_at")
@@ -47,8 +50,8 @@ class WatchedDatabase(Database):
         await self._hold(team_id)
         return balance
 
-    async def day(self, team_id: str, start_us: int, end_us: int) -> DayUsage | None:
-        used = await super().day(team_id, start_us, end_us)
+    async def day(self, team_id: str, day: Day, waiting: Sequence[Share]) -> DayUsage | None:
+        used = await super().day(team_id, day, waiting)
         await self._hold(team_id)
         return used
 
@@ -64,8 +67,8 @@ def database(engine: AsyncEngine) -> WatchedDatabase:
 
 
 @pytest.fixture
-def fills(database: WatchedDatabase, scripts: RedisScripts) -> Fills:
-    return Fills(database, scripts)
+def fills(database: WatchedDatabase, scripts: RedisScripts, waiting: WaitingRecords) -> Fills:
+    return Fills(database, scripts, waiting)
 
 
 async def _stored(operator: Redis, team_id: str) -> dict[str, Any]:
@@ -177,7 +180,11 @@ async def test_a_late_balance_fill_does_not_undo_a_credit(
 
 
 async def test_a_team_that_changes_at_every_read_is_given_up(
-    desk: Desk, engine: AsyncEngine, scripts: RedisScripts, operator: Redis
+    desk: Desk,
+    engine: AsyncEngine,
+    scripts: RedisScripts,
+    operator: Redis,
+    waiting: WaitingRecords,
 ) -> None:
     class RestlessDatabase(Database):
         async def tier(self, team_id: str) -> TeamTier | None:
@@ -187,7 +194,7 @@ async def test_a_team_that_changes_at_every_read_is_given_up(
             return tier
 
     team_id = await desk.open_team()
-    fills = Fills(RestlessDatabase(engine), scripts)
+    fills = Fills(RestlessDatabase(engine), scripts, waiting)
     with pytest.raises(ReplyError) as caught:
         await fills.resolve_tier(TierResolveRequest(team_id=team_id))
     assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
@@ -195,7 +202,11 @@ async def test_a_team_that_changes_at_every_read_is_given_up(
 
 
 async def test_the_wait_for_a_connection_is_bounded(
-    desk: Desk, settings: Settings, scripts: RedisScripts, operator: Redis
+    desk: Desk,
+    settings: Settings,
+    scripts: RedisScripts,
+    operator: Redis,
+    waiting: WaitingRecords,
 ) -> None:
     team_id = await desk.open_team()
     narrow = settings.model_copy(update={"database_connections": 1, "database_timeout_s": 0.2})
@@ -203,12 +214,12 @@ async def test_the_wait_for_a_connection_is_bounded(
     try:
         async with engine.connect():  # the only one
             with pytest.raises(ReplyError) as caught:
-                await Fills(Database(engine), scripts).resolve_tier(
+                await Fills(Database(engine), scripts, waiting).resolve_tier(
                     TierResolveRequest(team_id=team_id)
                 )
         assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
         assert (await _stored(operator, team_id))["tier"] is None
-        reply = await Fills(Database(engine), scripts).resolve_tier(
+        reply = await Fills(Database(engine), scripts, waiting).resolve_tier(
             TierResolveRequest(team_id=team_id)
         )
         assert reply.found
@@ -269,7 +280,7 @@ async def test_eight_who_miss_a_day_cause_one_query_that_counts_its_records(
     assert all(reply.found for reply in replies)
     assert database.reads == [team_id]
     # That day is long over, so what was filled expires at once; the database is asked itself.
-    used = await database.day(team_id, TODAY_US, TOMORROW_US)
+    used = await database.day(team_id, Day(TODAY_US, TOMORROW_US), ())
     assert used == DayUsage(TODAY_US, TOMORROW_US, 4, 4_323)
 
 

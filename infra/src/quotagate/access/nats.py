@@ -25,6 +25,8 @@ class Use:
     """Events that each of its processes subscribes to."""
     consumes: tuple[Stream, ...] = ()
     """Streams that it pulls from, through a consumer that its replicas share."""
+    looks: tuple[Stream, ...] = ()
+    """Streams that it reads single messages of, and how far their owner is with them."""
     trims: tuple[Stream, ...] = ()
     """Streams it removes messages from."""
 
@@ -53,7 +55,7 @@ USES: Mapping[str, Use] = MappingProxyType(
             ),
             hears=(control.POLICY_CHANGED, control.PRICE_CHANGED),
         ),
-        "tier-cache": Use(consumes=(control.CONTROL_EVENTS,)),
+        "tier-cache": Use(consumes=(control.CONTROL_EVENTS,), looks=(inference.INFERENCE_RECORDS,)),
         "settlement": Use(
             consumes=(inference.INFERENCE_RECORDS, dead.DEAD_LETTERS),
             trims=(inference.INFERENCE_RECORDS,),
@@ -79,6 +81,14 @@ def _publishes(service: str, use: Use) -> list[str]:
             for verb in ("CREATE", "UPDATE")
         ),
         *(subject for stream in use.consumes for subject in _consumer_subjects(stream.name)),
+        *(
+            subject
+            for stream in use.looks
+            for subject in (
+                f"$JS.API.CONSUMER.INFO.{stream.name}.{stream.owner}",
+                f"$JS.API.STREAM.MSG.GET.{stream.name}",
+            )
+        ),
         *(
             subject
             for bucket in BUCKETS

@@ -40,7 +40,7 @@ RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyT
             # What a team used on a day.
             "inference_record": {
                 "SELECT": frozenset(
-                    {"team_id", "attempt_no", "started_at", "finished_at"}
+                    {"team_id", "inference_id", "attempt_no", "started_at", "finished_at"}
                     | {f"{name}_tokens" for name in TOKEN_CLASSES}
                 )
             },

@@ -36,6 +36,7 @@ from tier_cache.handlers.fills import Fills
 from tier_cache.handlers.lookups import Lookups
 from tier_cache.settings import Settings
 from tier_cache.store.database import Database
+from tier_cache.store.waiting import WaitingRecords
 
 _SERVICE = "tier-cache"
 _CLOCK = SystemClock()
@@ -80,7 +81,7 @@ async def _serve(
     await server.start(version("quotagate-tier-cache"))
     stack.push_async_callback(server.stop, settings.grace_s)
     lookups = Lookups(database)
-    fills = Fills(database, scripts)
+    fills = Fills(database, scripts, WaitingRecords(client))
     await server.add(KEY_RESOLVE, lookups.resolve_key)
     await server.add(POLICIES, lookups.policies)
     await server.add(PRICES, lookups.prices)

@@ -2,6 +2,7 @@
 
 TierCacheError
 ├── DatabaseUnavailableError  store/: Postgres gave no answer
+├── StreamUnavailableError    store/: JetStream gave no answer
 ├── ContendedError            handlers/: a team changed each time it was read
 └── UnreadableChangeError     domain/: an event that no retry can make sense of
 """
@@ -16,6 +17,10 @@ class TierCacheError(Exception):
 
 class DatabaseUnavailableError(TierCacheError):
     """Postgres gave no answer."""
+
+
+class StreamUnavailableError(TierCacheError):
+    """JetStream gave no answer."""
 
 
 class ContendedError(TierCacheError):

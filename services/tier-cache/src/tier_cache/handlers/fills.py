@@ -30,10 +30,12 @@ from redis_scripts import (
     SpendFill,
     TierFill,
 )
+from tier_cache.domain.days import Day
 from tier_cache.domain.facts import TeamTier
 from tier_cache.errors import ContendedError, TierCacheError
 from tier_cache.handlers.failures import unavailable
 from tier_cache.store.database import Database
+from tier_cache.store.waiting import WaitingRecords
 
 # Each further one needs another change of the same team within milliseconds.
 _MAX_READS = 3
@@ -49,12 +51,13 @@ _FILLS = Counter(
 class Fills:
     """Answers fills. Those of one team that wait together are one: one query, one write."""
 
-    def __init__(self, database: Database, scripts: RedisScripts) -> None:
+    def __init__(self, database: Database, scripts: RedisScripts, waiting: WaitingRecords) -> None:
         self._database = database
+        self._waiting = waiting
         self._scripts = scripts
         self._tiers = SingleFlight[str, TeamTier | None]()
         self._balances = SingleFlight[str, bool]()
-        self._days = SingleFlight[tuple[str, int, int], bool]()
+        self._days = SingleFlight[tuple[str, Day], bool]()
         self._spend = SingleFlight[SpendFillRequest, bool]()
 
     async def resolve_tier(self, request: TierResolveRequest) -> TierResolveReply:
@@ -87,13 +90,16 @@ class Fills:
     async def fill_day(self, request: DayFillRequest) -> DayFillReply:
         """Put what a team used on a day into Redis, unless it is there.
 
+        Counted are the records that are stored and those that wait in the stream. What is still in
+        flight isn't among them: its tokens are counted when it ends, its request is not.
+
         Raises:
             ReplyError: a store failed.
 
         """
-        day = (request.team_id, request.start_us, request.end_us)
+        which = (request.team_id, Day(request.start_us, request.end_us))
         try:
-            return DayFillReply(found=await self._days.run(day, partial(self._fill_day, *day)))
+            return DayFillReply(found=await self._days.run(which, partial(self._fill_day, *which)))
         except _FAILURES as error:
             raise unavailable("day", error) from error
 
@@ -137,8 +143,10 @@ class Fills:
                 return True
         raise ContendedError
 
-    async def _fill_day(self, team_id: str, start_us: int, end_us: int) -> bool:
-        used = await self._database.day(team_id, start_us, end_us)
+    async def _fill_day(self, team_id: str, day: Day) -> bool:
+        # In this order: what settlement stores in between is known by its id.
+        waiting = await self._waiting.of(team_id, day)
+        used = await self._database.day(team_id, day, waiting)
         if used is None:
             _FILLS.labels("day", "unknown_team").inc()
             return False

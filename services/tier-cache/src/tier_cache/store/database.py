@@ -18,6 +18,7 @@ from kit.metrics import LATENCY_BUCKETS_S
 from kit.postgres import CONNECTION_ERRORS
 from redis_scripts import DayUsage
 from tables import Account, ApiKey, Team
+from tier_cache.domain.days import Day, Share
 from tier_cache.domain.facts import PeriodSpend, TeamBalance, TeamTier
 from tier_cache.errors import DatabaseUnavailableError
 from tier_cache.store import rows
@@ -57,13 +58,17 @@ class Database:
         found = await self._rows(rows.TEAM_BALANCES.where(col(Account.team_id) == team_id))
         return TeamBalance(found[0].balance_usd, found[0].version) if found else None
 
-    async def day(self, team_id: str, start_us: int, end_us: int) -> DayUsage | None:
-        """Return what a team used on a day (unix µs); None: no such team, or it is deleted."""
-        found = await self._rows(rows.day_usage(team_id, start_us, end_us))
+    async def day(self, team_id: str, day: Day, waiting: Sequence[Share]) -> DayUsage | None:
+        """Return what a team used on a day; None: no such team, or it is deleted.
+
+        Every record that is stored counts, settled or not, and of those that wait elsewhere each
+        that isn't stored.
+        """
+        found = await self._rows(rows.day_usage(team_id, day, waiting))
         if not found:
             return None
         tokens = min(int(found[0].tokens), _MOST_TOKENS)
-        return DayUsage(start_us, end_us, found[0].requests, tokens)
+        return DayUsage(day.start_us, day.end_us, int(found[0].requests), tokens)
 
     async def spend(
         self, team_id: str, key_id: str | None, start_us: int, end_us: int

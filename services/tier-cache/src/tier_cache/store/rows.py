@@ -1,5 +1,6 @@
 """What is selected from the database, and its rows as the values that cross the bus."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,14 +8,20 @@ import msgspec
 from sqlalchemy import (
     DateTime,
     Executable,
+    Integer,
+    Numeric,
     Row,
+    Subquery,
+    Text,
     bindparam,
+    column,
     func,
     literal,
     select,
     text,
     true,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
@@ -25,6 +32,7 @@ from contracts.usage import UsdPerMillion
 from tables import Account, ApiKey, InferenceRecord, Price, Team, Tier
 from tables.prices import TOKEN_CLASSES
 from tables.spend import WHOLE_TEAM
+from tier_cache.domain.days import Day, Share
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,6 +47,8 @@ _TOKENS = sum(
     (func.coalesce(col(getattr(InferenceRecord, f"{name}_tokens")), 0) for name in TOKEN_CLASSES),
     start=literal(0),
 )
+
+_SHARE = {"inference_id": Text, "attempt_no": Integer, "requests": Integer, "tokens": Numeric}
 
 _team_exists = col(Team.deleted_at).is_(None)
 _later = aliased(Price)
@@ -70,13 +80,14 @@ _SPEND_OF = text("SELECT * FROM spend_of(:team_id, :api_key_id, :starts_at, :end
 )
 
 
-def day_usage(team_id: str, start_us: int, end_us: int) -> Executable:
-    """Return the statement of what a team used from `start_us` until before `end_us`, unix µs.
+def day_usage(team_id: str, day: Day, waiting: Sequence[Share]) -> Executable:
+    """Return the statement of what a team used on a day.
 
-    A request counts when it began, as preflight counts it, its tokens when it ended, as postflight
-    does. No row: there is no such team.
+    Of stored records, whatever their state, a request counts when it began and its tokens when it
+    ended, as in `domain/days.py`; `waiting` are shares of records that may be stored or not, and
+    count where they aren't. No row: there is no such team.
     """
-    start, end = instant(start_us), instant(end_us)
+    start, end = instant(day.start_us), instant(day.end_us)
     began, ended = (
         col(InferenceRecord.started_at),
         func.coalesce(col(InferenceRecord.finished_at), col(InferenceRecord.started_at)),
@@ -95,11 +106,45 @@ def day_usage(team_id: str, start_us: int, end_us: int) -> Executable:
         )
         .lateral()
     )
+    not_stored = _not_stored(waiting)
     return (
-        select(used.c.requests, used.c.tokens)
+        select(
+            (used.c.requests + not_stored.c.requests).label("requests"),
+            (used.c.tokens + not_stored.c.tokens).label("tokens"),
+        )
         .select_from(Team)
         .join(used, true())
+        .join(not_stored, true())
         .where(_team_exists, col(Team.team_id) == team_id)
+    )
+
+
+def _not_stored(waiting: Sequence[Share]) -> Subquery:
+    """Return one row: the requests and tokens of those shares whose records aren't stored."""
+    # A record that was published twice waits twice.
+    shares = {(share.inference_id, share.attempt_no): share for share in waiting}.values()
+    share = (
+        func.unnest(
+            *(
+                literal([getattr(each, name) for each in shares], ARRAY(kind))
+                for name, kind in _SHARE.items()
+            )
+        )
+        .table_valued(*(column(name, kind) for name, kind in _SHARE.items()), name="share")
+        .render_derived()
+    )
+    is_stored = (
+        select(literal(1))
+        .where(
+            col(InferenceRecord.inference_id) == share.c.inference_id,
+            col(InferenceRecord.attempt_no) == share.c.attempt_no,
+        )
+        .exists()
+    )
+    return (
+        select(*(func.coalesce(func.sum(share.c[n]), 0).label(n) for n in ("requests", "tokens")))
+        .where(~is_stored)
+        .subquery("not_stored")
     )
 
 

@@ -1,0 +1,73 @@
+"""Records that wait in the stream: edges have handed them off, the database may not have them.
+
+Settlement acknowledges a record once it is stored, so all that can be missing from the database is
+above the floor of its acknowledgements. Read before the database, and each known by its id, none
+is missed and none counts twice, whatever settlement does meanwhile.
+"""
+
+import msgspec
+import nats.errors
+import nats.js.errors
+from nats.aio.client import Client
+
+from contracts.contract import decode
+from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS, InferenceRecord
+from kit.single_flight import SingleFlight
+from tier_cache.domain.days import Day, Share, share_of
+from tier_cache.errors import StreamUnavailableError
+
+_STREAM = INFERENCE_RECORDS.name
+# Settlement's replicas share one consumer, which has its name.
+_CONSUMER = INFERENCE_RECORDS.owner
+_TIMEOUT_S = 2.0
+
+
+class WaitingRecords:
+    """Reads the stream; every method raises StreamUnavailableError when it doesn't answer."""
+
+    def __init__(self, client: Client) -> None:
+        self._jetstream = client.jetstream(timeout=_TIMEOUT_S)
+        # A floor of a moment ago is as good: what has been stored since is known by its id.
+        self._floors = SingleFlight[None, int]()
+
+    async def of(self, team_id: str, day: Day) -> tuple[Share, ...]:
+        """Return what the team's records that may not be stored yet add to a day."""
+        try:
+            sequence = await self._floors.run(None, self._floor) + 1
+            shares = []
+            while (found := await self._next(team_id, sequence)) is not None:
+                at, payload = found
+                share = _share(payload, day)
+                if share is not None:
+                    shares.append(share)
+                sequence = at + 1
+        except (nats.errors.Error, TimeoutError) as error:
+            raise StreamUnavailableError(type(error).__name__) from error
+        return tuple(shares)
+
+    async def _floor(self) -> int:
+        """Return the sequence up to which settlement has stored everything."""
+        try:
+            info = await self._jetstream.consumer_info(_STREAM, _CONSUMER)
+        except nats.js.errors.NotFoundError:
+            return 0  # it has never run
+        return info.ack_floor.stream_seq if info.ack_floor else 0
+
+    async def _next(self, team_id: str, sequence: int) -> tuple[int, bytes] | None:
+        """Return the team's first record from a sequence on, and its own; None: there is none.
+
+        Asked of the stream's leader: another replica may not have the newest.
+        """
+        subject = INFERENCE_RECORDED.subject_for(team_id)
+        try:
+            found = await self._jetstream.get_msg(_STREAM, sequence, subject, next=True)
+        except nats.js.errors.NotFoundError:
+            return None
+        return found.seq or sequence, found.data or b""
+
+
+def _share(payload: bytes, day: Day) -> Share | None:
+    try:
+        return share_of(decode(payload, InferenceRecord), day)
+    except msgspec.MsgspecError:
+        return None  # settlement makes a dead letter of it
