@@ -65,7 +65,7 @@ def _default(field: FieldInfo) -> str:
         return "*required*"
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
-    return f"`{value}`" if value not in {None, ""} else "*none*"
+    return f"`{value}`" if value not in {None, "", ()} else "*none*"
 
 
 def _table(title: str, rows: Iterable[Row]) -> Iterator[str]:

@@ -12,6 +12,8 @@ from typing import Any
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from kit.connection_limits import ConnectionLimits, Excess
+
 HEAD_TIMEOUT_S = 15.0
 """Seconds from the first sign of a request, or of its connection, to the end of its head."""
 MAX_HEAD_BYTES = 65_536
@@ -30,6 +32,8 @@ class Connection:
     """The client's connection, as far as an application may touch it."""
 
     transport: asyncio.Transport
+    excess: Excess | None = None
+    """In which way it is one too many; to be told to its client, and no more."""
 
     @property
     def gone(self) -> bool:
@@ -53,6 +57,9 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_head = True
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
+    _limits: ConnectionLimits | None = None
+    _excess: Excess | None = None
+    _counted_as: str | None = None
 
     def connection_made(
         self,
@@ -61,10 +68,14 @@ class BoundedProtocol(HttpToolsProtocol):
         """Expect a first request."""
         super().connection_made(transport)
         self._start_timer()
+        if self._limits is not None:
+            self._count(self._limits)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the timer."""
+        """Forget the timer, and the connection."""
         self._stop_timer()
+        if self._limits is not None and self._counted_as is not None:
+            self._limits.closed(self._counted_as)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -84,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_head = True
         self._head_bytes = 0
         super().on_message_begin()
-        extensions: dict[str, Any] = {_EXTENSION: Connection(self.transport)}
+        extensions: dict[str, Any] = {_EXTENSION: Connection(self.transport, self._excess)}
         self.scope["extensions"] = extensions
 
     def on_headers_complete(self) -> None:
@@ -93,6 +104,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_timer()
         super().on_headers_complete()
 
+    def _count(self, limits: ConnectionLimits) -> None:
+        address = limits.address_of(self.client[0]) if self.client else None
+        if address is None:
+            return
+        self._counted_as = address
+        self._excess = limits.opened(address)
+        if limits.must_cut(address):
+            self.transport.abort()
+
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.abort)
 
@@ -100,3 +120,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+
+def limited_protocol(limits: ConnectionLimits) -> type[BoundedProtocol]:
+    """Return the protocol whose connections are counted against limits."""
+
+    class LimitedProtocol(BoundedProtocol):
+        """One client connection, counted by its address."""
+
+        _limits = limits
+
+    return LimitedProtocol

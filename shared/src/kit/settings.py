@@ -16,6 +16,8 @@ from kit.errors import KitError
 
 PREFIX = "QUOTAGATE_"
 _EXIT_USAGE = 2
+# These mean the file, not where a value is to be found.
+_FILES_THEMSELVES = frozenset({f"{PREFIX}ROUTES", f"{PREFIX}POLICIES"})
 
 
 class SettingsError(KitError):
@@ -129,8 +131,8 @@ def _with_files(variables: Mapping[str, str]) -> dict[str, str]:
         if not (name.startswith(PREFIX) and name.endswith("_FILE")):
             continue
         target = name.removesuffix("_FILE")
-        if target == f"{PREFIX}ROUTES":
-            continue  # this one means the file itself
+        if target in _FILES_THEMSELVES:
+            continue
         try:
             result[target] = Path(path).read_text(encoding="utf-8").removesuffix("\n")
         except OSError as error:

@@ -2,11 +2,12 @@
 
 import sys
 
-from edge_proxy.app import SERVICE, build
-from edge_proxy.errors import RoutesError
+from edge_proxy.app import SERVICE, build, proxies_of
+from edge_proxy.errors import PoliciesError, RoutesError
 from edge_proxy.settings import Settings
 from kit.asgi import serve
-from kit.http_connection import BoundedProtocol
+from kit.connection_limits import ConnectionLimits
+from kit.http_connection import BoundedProtocol, limited_protocol
 from kit.settings import load_or_exit
 
 _EXIT_USAGE = 2
@@ -20,7 +21,20 @@ def main() -> None:
     except RoutesError as error:
         sys.stderr.write(f"routes: {error}\n")
         raise SystemExit(_EXIT_USAGE) from None
-    serve(app, SERVICE, settings, http=BoundedProtocol)
+    except PoliciesError as error:
+        sys.stderr.write(f"policies: {error}\n")
+        raise SystemExit(_EXIT_USAGE) from None
+    serve(app, SERVICE, settings, http=_protocol(settings))
+
+
+def _protocol(settings: Settings) -> type[BoundedProtocol]:
+    """Return the protocol of connections, counted by their address where that is limited."""
+    most_open = settings.max_connections_per_address
+    most_per_second = settings.max_new_connections_per_address
+    if not most_open and not most_per_second:
+        return BoundedProtocol
+    address_of = proxies_of(settings).peer_of
+    return limited_protocol(ConnectionLimits(most_open, most_per_second, address_of))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import os
 from functools import partial
-from pathlib import Path
 
 from nats.aio.client import Client
 from starlette.applications import Starlette
@@ -17,9 +15,10 @@ from edge_proxy.clients.admission import AdmissionClient, AdmissionTimeOuts
 from edge_proxy.clients.hand_off import HandOff, Patience
 from edge_proxy.clients.keys import KeyDirectory, KeyTimes
 from edge_proxy.clients.provider import ProviderClient
+from edge_proxy.domain.addresses import Proxies
 from edge_proxy.domain.endpoints import ENDPOINTS
-from edge_proxy.domain.routes import Routes, Surroundings, parse
-from edge_proxy.errors import DataDirectoryError, RoutesError
+from edge_proxy.domain.policies import Policies
+from edge_proxy.errors import DataDirectoryError
 from edge_proxy.handlers import models, stored_responses
 from edge_proxy.handlers.accounting import Accounting
 from edge_proxy.handlers.edge import Edge, Gate
@@ -28,6 +27,7 @@ from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.handlers.inference import InferenceEndpoint
 from edge_proxy.settings import Settings
 from edge_proxy.store.claim import claim_new
+from edge_proxy.store.configuration import Configuration, load_policies, load_routes
 from edge_proxy.store.held_key import KeyTerms
 from edge_proxy.store.idempotency import IdempotencyStore
 from edge_proxy.store.inheritance import take_over_orphans
@@ -44,32 +44,29 @@ from kit.bus.streams import check_streams, check_synced
 from kit.clock import SystemClock
 from kit.errors import NotReadyError
 from kit.health import CheckResult, Health
+from kit.paces import Paces
 
 SERVICE = "edge-proxy"
 _LAST_GRACE_S = 5.0
 _MS_PER_S = 1_000
+_MINUTE_S = 60
 
 
 _logger = log.get(__name__)
 _CLOCK = SystemClock()
 
 
-def load_routes(path: Path) -> Routes:
-    """Read the routes file.
+def _policies(settings: Settings) -> Policies:
+    if settings.policies_file is None:
+        return {}
+    endpoints = [f"POST {row.path}" for row in ENDPOINTS]
+    endpoints += [models.ENDPOINT, models.ONE_ENDPOINT, stored_responses.ENDPOINT]
+    return load_policies(settings.policies_file, endpoints)
 
-    Raises:
-        RoutesError: it can't be read, or is wrong.
 
-    """
-    surroundings = Surroundings(
-        variables=os.environ, read_secret=lambda name: Path(name).read_text(encoding="utf-8")
-    )
-    try:
-        return parse(path.read_text(encoding="utf-8"), surroundings)
-    except (OSError, UnicodeDecodeError) as error:
-        raise RoutesError(f"can't be read: {type(error).__name__}") from error
-    except RoutesError as error:
-        raise RoutesError(f"{path}: {error}") from None
+def proxies_of(settings: Settings) -> Proxies:
+    """Return the proxies in front of this edge."""
+    return Proxies(settings.trusted_proxies, settings.forwarding_header)
 
 
 def build(settings: Settings) -> Starlette:
@@ -77,11 +74,12 @@ def build(settings: Settings) -> Starlette:
 
     Raises:
         RoutesError: the routes file can't be read, or is wrong.
+        PoliciesError: the policies file likewise.
 
     """
     health = Health(settings.recheck_s)
     gate = Gate()
-    routes = load_routes(settings.routes_file)
+    files = Configuration(load_routes(settings.routes_file), _policies(settings))
     app = service_app(
         [
             *(
@@ -96,7 +94,7 @@ def build(settings: Settings) -> Starlette:
                 stored_responses.PATH, stored_responses.StoredResponse(gate), methods=["GET"]
             ),
         ],
-        partial(_open, settings, routes, health, gate),
+        partial(_open, settings, files, health, gate),
         health,
     )
     # A redirect would be made of the Host header, which is whatever the client says.
@@ -107,7 +105,11 @@ def build(settings: Settings) -> Starlette:
 
 
 async def _open(
-    settings: Settings, routes: Routes, health: Health, gate: Gate, stack: contextlib.AsyncExitStack
+    settings: Settings,
+    files: Configuration,
+    health: Health,
+    gate: Gate,
+    stack: contextlib.AsyncExitStack,
 ) -> None:
     """Take requests once the bus is there and records can be kept, and not before."""
     directories: list[KeyDirectory] = []
@@ -144,11 +146,11 @@ async def _open(
     directories.append(keys)
     await keys.follow_changes(client)
     idempotency = await _open_idempotency(settings, client, stack)
-    providers = ProviderClient(routes.providers)
+    providers = ProviderClient(files.routes.providers)
     stack.push_async_callback(providers.close)
     edge = Edge(
         settings=settings,
-        routes=routes,
+        routes=files.routes,
         clock=_CLOCK,
         keys=keys,
         admission=admission,
@@ -158,10 +160,18 @@ async def _open(
         in_flight=InFlight(settings.max_in_flight),
         idempotency=idempotency,
         stored_responses=StoredResponses(client, settings.stored_response_timeout_ms / _MS_PER_S),
+        policies=files.policies,
+        proxies=proxies_of(settings),
+        failures=_failures(settings),
     )
     _watch(health, client, edge)
     gate.edge = edge
     stack.push_async_callback(_leave, gate, edge, health)
+
+
+def _failures(settings: Settings) -> Paces | None:
+    most = settings.max_auth_failures_per_address
+    return Paces(most, _MINUTE_S) if most else None
 
 
 async def _open_hand_off(

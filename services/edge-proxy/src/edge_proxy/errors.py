@@ -2,6 +2,7 @@
 
 EdgeError
 ├── RoutesError               domain/routes.py: the routes file is wrong; the process doesn't start
+├── PoliciesError             domain/policies.py: the policies file is wrong; it doesn't start
 ├── DataDirectoryError        store/: records can't be kept in the data directory
 ├── KeyLookupError            clients/keys.py: nobody can say whose key this is
 ├── AnswerTooLargeError       handlers/: a provider's answer is larger than we hold in memory
@@ -21,6 +22,10 @@ class EdgeError(Exception):
 
 class RoutesError(EdgeError):
     """The routes file is wrong."""
+
+
+class PoliciesError(EdgeError):
+    """The policies file is wrong."""
 
 
 class DataDirectoryError(EdgeError):

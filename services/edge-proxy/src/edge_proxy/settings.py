@@ -1,12 +1,21 @@
 """What the edge reads from its environment."""
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import BeforeValidator, Field, SecretStr
 
+from edge_proxy.domain.addresses import ForwardingHeader, Network
 from kit.settings import NatsSettings
 
 _MIB = 1024**2
+
+
+def _split(networks: object) -> object:
+    """Split what a variable holds."""
+    if not isinstance(networks, str):
+        return networks
+    return [each.strip() for each in networks.split(",") if each.strip()]
 
 
 class Settings(NatsSettings):
@@ -71,6 +80,31 @@ class Settings(NatsSettings):
         1000,
         ge=1,
         description="Milliseconds a stored response may take to be remembered or looked up.",
+    )
+
+    policies_file: Path | None = Field(
+        None, description="TOML file of endpoint policies; none: no endpoint has one."
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_split)] = Field(
+        (),
+        description="Networks of the proxies in front, comma separated, such as"
+        " `10.0.0.0/8,2001:db8::/32`; whose word on a client's address is taken.",
+    )
+    forwarding_header: ForwardingHeader = Field(
+        "x-forwarded-for",
+        description="Header in which they name it: `x-forwarded-for` or `forwarded`.",
+    )
+    max_connections_per_address: int = Field(
+        2000, ge=0, description="Connections that one address may have open; 0: any number."
+    )
+    max_new_connections_per_address: int = Field(
+        0, ge=0, description="Connections that one address may open a second; 0: any number."
+    )
+    max_auth_failures_per_address: int = Field(
+        120,
+        ge=0,
+        description="Calls without a valid key that one address may make a minute, before its calls"
+        " with keys that weren't found good before are refused without a look; 0: any number.",
     )
 
     max_in_flight: int = Field(

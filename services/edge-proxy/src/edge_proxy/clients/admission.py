@@ -22,6 +22,7 @@ from contracts.admission import (
 from contracts.contract import RequestReply
 from contracts.errors import ErrorCode
 from contracts.usage import Usage
+from contracts.windows import WINDOWS, Window, WindowsReply, WindowsRequest
 from edge_proxy.domain.inference import Attempt, Inference, Leg
 from edge_proxy.domain.routes import Route
 from kit import log
@@ -100,6 +101,7 @@ class AdmissionClient:
                 deployments=route.deployments,
                 attempt_no=inference.first_attempt_no,
                 estimated_input_tokens=inference.estimated_input_tokens,
+                windows=inference.windows,
                 key_limits=inference.caller.limits,
             )
         )
@@ -184,6 +186,20 @@ class AdmissionClient:
             waited_us = self._clock.monotonic_us() - started_us
             _POSTFLIGHT_SECONDS.observe(waited_us / _US_PER_S)
         return reply.limits
+
+    async def judge_windows(self, windows: tuple[Window, ...], **whose: str) -> WindowsReply:
+        """Ask whether a request without a preflight may come.
+
+        `whose` is a `team_id` and a `key_id`, or an `address`.
+
+        Raises:
+            BusError: nobody judged.
+
+        """
+        timeout_ms = self._timeouts.preflight_ms
+        deadline_us = self._clock.now_us() + timeout_ms * _US_PER_MS
+        request = WindowsRequest(windows=windows, deadline_us=deadline_us, **whose)
+        return await self._requester.ask(WINDOWS, request, timeout_ms / _MS_PER_S)
 
     async def renew_lease(self, team_id: str, name: str) -> None:
         """Hold a lease on; one that isn't renewed expires."""

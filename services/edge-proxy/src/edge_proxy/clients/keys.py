@@ -83,7 +83,19 @@ class KeyDirectory:
             KeyLookupError: nobody answers and nothing is remembered.
 
         """
-        facts = await self._find(key_id)
+        return self._valid(key_id, await self._find(key_id))
+
+    def remembered(self, key_id: str) -> KeyFacts | None:
+        """Return the facts of a key that was found good before, without asking anybody.
+
+        As old as facts may be that are used while nobody answers.
+        """
+        known = self._memory.get(key_id)
+        if known is None or self._age_s(known.found_at_us) > self._times.stale_s:
+            return None
+        return self._valid(key_id, known.facts)
+
+    def _valid(self, key_id: str, facts: KeyFacts | None) -> KeyFacts | None:
         if facts is None or facts.revoked or key_id in self._revoked:
             return None
         # Expiry is the database's time, judged by this machine's clock.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from contracts.admission import KeyLimits, Lease, LimitReason, Policy
 from contracts.inference import InferenceRecord, Outcome
 from contracts.usage import Price
+from contracts.windows import Window
 from edge_proxy.domain.adapters.answer import NO_ANSWER, Answer
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.routes import Target
@@ -40,6 +41,8 @@ class Inference:
     trace_id: str
     input_bytes: int = 0
     """Of the body as it was sent."""
+    windows: tuple[Window, ...] = ()
+    """Those that its endpoint's policy has for keys."""
     first_attempt_no: int = 1
     """More where this request continues an inference that began with another."""
 

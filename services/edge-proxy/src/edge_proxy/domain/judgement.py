@@ -7,6 +7,7 @@ admission, whose reply is put into words here.
 from contracts.admission import Decision, LimitReason, PreflightReply, Refusal
 from contracts.spend import SpendPeriod, SpendScope
 from contracts.usage import Price
+from contracts.windows import WindowsReply
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.inference import Caller, Leg
 from edge_proxy.domain.problems import (
@@ -15,6 +16,7 @@ from edge_proxy.domain.problems import (
     CONCURRENCY_LIMITED,
     DAY_REQUESTS_LIMITED,
     DAY_TOKENS_LIMITED,
+    ENDPOINT_LIMITED,
     NEVER_ADMISSIBLE,
     RATE_LIMITED,
     Problem,
@@ -30,6 +32,7 @@ from edge_proxy.domain.ratelimit_headers import (
     rfc3339,
     shadow_header,
 )
+from edge_proxy.domain.reasons import HEADER as REASON_HEADER
 from edge_proxy.domain.routes import Route, Routes
 from kit.money import format_usd, usd_from_nano
 
@@ -37,6 +40,7 @@ _PROBLEMS = {
     LimitReason.CONCURRENCY: CONCURRENCY_LIMITED,
     LimitReason.DAY_REQUESTS: DAY_REQUESTS_LIMITED,
     LimitReason.DAY_TOKENS: DAY_TOKENS_LIMITED,
+    LimitReason.ENDPOINT: ENDPOINT_LIMITED,
 }
 """The others are limits per minute: the right reaction is the same, to wait as long as is said."""
 
@@ -79,7 +83,7 @@ def _limited(reply: PreflightReply) -> Problem:
     if reply.limits is not None:
         headers |= rate_limit_headers(reply.limits)
     if reply.reason is not None:
-        headers["x-ratelimit-reason"] = reply.reason
+        headers[REASON_HEADER] = reply.reason
     if reply.decision is Decision.NEVER_ADMISSIBLE:
         return NEVER_ADMISSIBLE.with_headers(headers)
     # Absent from an admission of an earlier release, which knew requests and tokens only.
@@ -98,13 +102,23 @@ def _problem(refusal: Refusal) -> Problem:
 
 def _details(refusal: Refusal) -> dict[str, str | int | None]:
     is_spend = refusal.reason in _SPEND
-    return {
+    details = {
         "reason": refusal.reason.value,
         "scope": refusal.scope.value,
         "limit": _usd(refusal.limit) if is_spend else refusal.limit,
         "used": _usd(refusal.used) if is_spend else refusal.used,
         "resets_at": _resets_at(refusal),
     }
+    return details if refusal.window is None else {**details, "window": refusal.window}
+
+
+def refused_by_windows(reply: WindowsReply) -> Problem | None:
+    """Return what a caller is told whose request had no preflight; None: it may come."""
+    refusal = reply.refusal
+    if refusal is None:
+        return None
+    headers = {REASON_HEADER: refusal.reason.value, **retry_headers(reply.retry_after_us)}
+    return ENDPOINT_LIMITED.with_headers(headers).with_details(_details(refusal))
 
 
 def _usd(nano_usd: int) -> str:

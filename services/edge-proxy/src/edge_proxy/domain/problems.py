@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from contracts.limits import LimitScope
 from contracts.spend import SpendPeriod, SpendScope
+from edge_proxy.domain.reasons import HEADER as REASON_HEADER
+from edge_proxy.domain.reasons import EdgeReason
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _RETRY_SOON = MappingProxyType({"retry-after": "1"})
@@ -48,13 +51,21 @@ INVALID_API_KEY = Problem(
     "The API key is missing or not valid.",
     headers=MappingProxyType({"www-authenticate": "Bearer"}),
 )
-
 BALANCE_NEGATIVE = Problem(
     402,
     "insufficient_quota",
     "credit_balance_exhausted",
     "Team balance is negative. Retry after the balance is refreshed.",
-    headers=_DONT_RETRY,
+    headers=MappingProxyType({**_DONT_RETRY, REASON_HEADER: EdgeReason.BALANCE.value}),
+    details=MappingProxyType(
+        {
+            "reason": EdgeReason.BALANCE.value,
+            "scope": LimitScope.TEAM.value,
+            "limit": None,
+            "used": None,
+            "resets_at": None,
+        }
+    ),
 )
 
 
@@ -76,6 +87,9 @@ BODY_TOO_SLOW = Problem(
 )
 
 RATE_LIMITED = Problem(429, "rate_limit_error", "rate_limit_exceeded", "Team rate limit exceeded.")
+ENDPOINT_LIMITED = Problem(
+    429, "rate_limit_error", "endpoint_limit", "Too many requests to this endpoint."
+)
 CONCURRENCY_LIMITED = Problem(
     429,
     "rate_limit_error",
@@ -112,7 +126,11 @@ CHECK_UNAVAILABLE = unavailable("Rate limit check is temporarily unavailable.")
 KEYS_UNAVAILABLE = unavailable("API key check is temporarily unavailable.")
 HAND_OFF_UNAVAILABLE = unavailable("Usage can't be recorded at the moment; nothing was sent.")
 NOT_RECORDED = unavailable("The provider answered, but its usage couldn't be recorded yet.")
-TOO_BUSY = unavailable("Too many requests are in flight.")
+TOO_BUSY = replace(
+    unavailable("Too many requests are in flight."),
+    headers=MappingProxyType({**_RETRY_SOON, REASON_HEADER: EdgeReason.IN_FLIGHT.value}),
+    details=MappingProxyType({"reason": EdgeReason.IN_FLIGHT.value, "scope": "edge"}),
+)
 STARTING = unavailable("The gateway is starting or stopping.")
 
 

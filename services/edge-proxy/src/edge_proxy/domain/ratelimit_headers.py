@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from contracts.admission import LimitReason, LimitState
+from contracts.windows import Window, WindowUse
 
 _MS_PER_S = 1_000
 _US_PER_MS = 1_000
@@ -35,6 +36,16 @@ def rate_limit_headers(limits: LimitState) -> dict[str, str]:
         headers["x-ratelimit-remaining-day-requests"] = str(limits.remaining_day_requests)
     if limits.remaining_day_tokens is not None:
         headers["x-ratelimit-remaining-day-tokens"] = str(limits.remaining_day_tokens)
+    return headers
+
+
+def window_headers(windows: Sequence[Window], uses: Sequence[WindowUse]) -> dict[str, str]:
+    """Return the headers of an endpoint's windows; without uses they were not judged: none."""
+    headers = {}
+    for window, use in zip(windows, uses, strict=False):
+        name = f"x-ratelimit-{window.group}-{window.label}".lower()
+        headers[f"{name}-limit"] = str(window.limit)
+        headers[f"{name}-remaining"] = str(max(0, window.limit - use.used))
     return headers
 
 

@@ -4,14 +4,24 @@ import asyncio
 import time
 from collections.abc import Mapping
 
+from prometheus_client import Counter
 from starlette.types import Message, Receive, Scope, Send
 
 from edge_proxy.domain.headers import RawHeaders
 from edge_proxy.domain.problems import BODY_TOO_SLOW, Problem, body_too_large
+from edge_proxy.domain.reasons import HEADER, REASONS
 from edge_proxy.domain.shapes import Shape
+from kit.connection_limits import Excess
 from kit.http_connection import connection_of
 
 _LINGER_S = 30.0
+_OTHER = "other"
+
+_LIMITED = Counter(
+    "quotagate_limited_total", "Answers that say that a limit refused, by its reason.", ["reason"]
+)
+# Each is there from the start, so that its first refusal is a rise.
+_COUNTERS = {reason: _LIMITED.labels(reason) for reason in (*sorted(REASONS), _OTHER)}
 
 
 class ClientLeftError(Exception):
@@ -31,6 +41,7 @@ class Client:
         self._body_is_read = False
         self._gone = False
         self._wrote_at_s = 0.0
+        self._scope = scope
         self.headers: RawHeaders = scope["headers"]
         self.started = False
 
@@ -38,6 +49,17 @@ class Client:
     def gone(self) -> bool:
         """Whether the client has left or was cut: what is written now reaches nobody."""
         return self._gone or (self._connection is not None and self._connection.gone)
+
+    @property
+    def peer(self) -> str | None:
+        """Who is at the other end of the connection; None: it has no address."""
+        peer = self._scope.get("client")
+        return None if peer is None else str(peer[0])
+
+    @property
+    def excess(self) -> Excess | None:
+        """In which way the connection is one too many; None: it isn't."""
+        return None if self._connection is None else self._connection.excess
 
     @property
     def silent_s(self) -> float:
@@ -90,6 +112,8 @@ class Client:
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send status and headers."""
         self.started = True
+        if HEADER in headers:
+            _COUNTERS.get(headers[HEADER], _COUNTERS[_OTHER]).inc()
         raw = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
         await self._put({"type": "http.response.start", "status": status, "headers": raw})
 

@@ -11,6 +11,7 @@ from edge_proxy.domain.asked import Asked, read
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.inference import Caller, Inference
 from edge_proxy.domain.judgement import legs, refusal, route_for
+from edge_proxy.domain.policies import Windows
 from edge_proxy.domain.problems import (
     CHECK_UNAVAILABLE,
     HAND_OFF_UNAVAILABLE,
@@ -19,6 +20,7 @@ from edge_proxy.domain.problems import (
     TOO_BUSY,
     Problem,
 )
+from edge_proxy.domain.ratelimit_headers import window_headers
 from edge_proxy.domain.routes import Route
 from edge_proxy.domain.trace import trace_id
 from edge_proxy.domain.upstream import Reply
@@ -46,6 +48,7 @@ class InferenceEndpoint:
 
     def __init__(self, endpoint: Endpoint, gate: Gate) -> None:
         self._endpoint = endpoint
+        self._name = f"POST {endpoint.path}"
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,20 +59,18 @@ class InferenceEndpoint:
             await self._refuse(client, STARTING)
             return
         client = Client(scope, receive, send, edge.settings.client_stall_s)
-        pepper = edge.settings.key_pepper.get_secret_value()
-        shape = self._endpoint.shape
-        caller = await authenticate(
-            client.headers, edge.keys, pepper, x_api_key=shape.takes_x_api_key
-        )
+        policy = edge.policy_at(self._name)
+        takes_x_api_key = self._endpoint.shape.takes_x_api_key
+        caller = await authenticate(edge, client, policy, x_api_key=takes_x_api_key)
         # Strangers take no place: they could hold all of them by sending slowly.
         if isinstance(caller, Problem):
             await self._refuse(client, caller)
         elif edge.in_flight.full:
             await self._refuse(client, TOO_BUSY)
         else:
-            await edge.in_flight.run(self._serve(edge, client, caller))
+            await edge.in_flight.run(self._serve(edge, client, caller, policy.keys))
 
-    async def _serve(self, edge: Edge, client: Client, caller: Caller) -> None:
+    async def _serve(self, edge: Edge, client: Client, caller: Caller, policy: Windows) -> None:
         try:
             asked = await self._read(edge, client)
         except ClientLeftError:
@@ -88,10 +89,12 @@ class InferenceEndpoint:
         if isinstance(held, Reply):
             await client.answer(held.status, held.headers, held.body)
             return
-        inference = self._inference(client, caller, asked, held)
+        inference = replace(self._inference(client, caller, asked, held), windows=policy.windows)
         plan = None
         try:
             plan = await self._admit(edge, inference, asked, route)
+            if policy.closed and isinstance(plan, Plan) and not plan.windows:
+                plan = CHECK_UNAVAILABLE  # admitted by an admission of before there were windows
         finally:
             if held is not None and not isinstance(plan, Plan):
                 await held.release()
@@ -129,7 +132,8 @@ class InferenceEndpoint:
             return reply
         problem = refusal(reply, inference.model)
         if problem is not None:
-            return self._with_limits(problem, reply, edge.clock.now_us())
+            told = self._with_limits(problem, reply, edge.clock.now_us())
+            return told.with_headers(window_headers(inference.windows, reply.windows))
         ways = legs(route, reply.prices)
         if reply.policy is None or not ways:
             return CHECK_UNAVAILABLE
@@ -142,6 +146,7 @@ class InferenceEndpoint:
             retry=route.retry,
             shadowed=reply.shadowed,
             lease=reply.lease,
+            windows=window_headers(inference.windows, reply.windows),
         )
 
     def _with_limits(self, problem: Problem, reply: PreflightReply, now_us: int) -> Problem:

@@ -1,4 +1,4 @@
-"""`GET /v1/models`: what the key may use, in the shape of whoever asks. Free: no limits move."""
+"""`GET /v1/models`: what the key may use, in the shape of whoever asks. Free for its team."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +11,12 @@ from edge_proxy.domain.shapes import ANTHROPIC_SHAPE, OPENAI_SHAPE
 from edge_proxy.handlers.authenticate import authenticate
 from edge_proxy.handlers.client import Client
 from edge_proxy.handlers.edge import Gate
+from edge_proxy.handlers.endpoint_policies import judge_caller
 
 PATH = "/v1/models"
 ONE_PATH = "/v1/models/{model:path}"
+ENDPOINT = "GET /v1/models"
+ONE_ENDPOINT = "GET /v1/models/{model}"
 
 _STALL_S = 10.0
 _JSON = {"content-type": "application/json"}
@@ -32,34 +35,40 @@ class Models:
         client = Client(scope, receive, send, _STALL_S)
         # This API's clients always send it, and there is no other sign of them in a GET.
         is_anthropic = client.header(b"anthropic-version") is not None
-        found = await self._find(
-            client, scope["path_params"].get("model"), is_anthropic=is_anthropic
-        )
+        model = scope["path_params"].get("model")
+        found, limits = await self._find(client, model, is_anthropic=is_anthropic)
         if isinstance(found, Problem):
-            await client.refuse(found, ANTHROPIC_SHAPE if is_anthropic else OPENAI_SHAPE, {})
+            await client.refuse(found, ANTHROPIC_SHAPE if is_anthropic else OPENAI_SHAPE, limits)
         else:
-            await client.answer(200, _JSON, msgspec.json.encode(found))
+            await client.answer(200, {**_JSON, **limits}, msgspec.json.encode(found))
 
     async def _find(
         self, client: Client, model: str | None, *, is_anthropic: bool
-    ) -> _Json | Problem:
+    ) -> tuple[_Json | Problem, Mapping[str, str]]:
+        """Return the answer's body, and the headers of the endpoint's windows."""
         edge = self._gate.edge
         if edge is None:
-            return STARTING
-        pepper = edge.settings.key_pepper.get_secret_value()
-        caller = await authenticate(client.headers, edge.keys, pepper, x_api_key=is_anthropic)
+            return STARTING, {}
+        policy = edge.policy_at(ENDPOINT if model is None else ONE_ENDPOINT)
+        caller = await authenticate(edge, client, policy, x_api_key=is_anthropic)
         if isinstance(caller, Problem):
-            return caller
-        usable = {name: route for name, route in edge.routes.models.items() if caller.may_use(name)}
-        if model is None:
-            rows = [_row(route, is_anthropic=is_anthropic) for route in usable.values()]
-            return _page(rows) if is_anthropic else {"object": "list", "data": rows}
-        # Whether there is a model that this key may not use, is none of its business.
-        return (
-            _row(usable[model], is_anthropic=is_anthropic)
-            if model in usable
-            else model_not_found(model)
-        )
+            return caller, {}
+        limits = await judge_caller(edge, policy, caller)
+        if isinstance(limits, Problem):
+            return limits, {}
+        routes = edge.routes.models.items()
+        usable = {name: route for name, route in routes if caller.may_use(name)}
+        return _body(usable, model, is_anthropic=is_anthropic), limits
+
+
+def _body(usable: Mapping[str, Route], model: str | None, *, is_anthropic: bool) -> _Json | Problem:
+    if model is None:
+        rows = [_row(route, is_anthropic=is_anthropic) for route in usable.values()]
+        return _page(rows) if is_anthropic else {"object": "list", "data": rows}
+    # Whether there is a model that this key may not use, is none of its business.
+    if model not in usable:
+        return model_not_found(model)
+    return _row(usable[model], is_anthropic=is_anthropic)
 
 
 def _row(route: Route, *, is_anthropic: bool) -> _Json:

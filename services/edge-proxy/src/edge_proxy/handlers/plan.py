@@ -1,6 +1,7 @@
 """An inference that was admitted: where its attempts may go, and under which numbers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from contracts.admission import Lease, LimitReason, LimitState, Policy
 from edge_proxy.domain.asked import Asked
@@ -26,12 +27,14 @@ class Plan:
     """Limits in shadow mode that would have refused it."""
     lease: Lease | None = None
     """Its place among the team's inferences in flight, for all its attempts."""
+    windows: Mapping[str, str] = field(default_factory=dict)
+    """The headers of its endpoint's windows."""
     held: HeldKey | None = None
     """Its idempotency key, where the client sent one."""
 
     def headers(self, attempt_no: int) -> dict[str, str]:
         """Return the headers of every answer after a dispatch, of which this was the last."""
-        return {**self.names(attempt_no), **shadow_header(self.shadowed)}
+        return {**self.names(attempt_no), **self.windows, **shadow_header(self.shadowed)}
 
     def names(self, attempt_no: int) -> dict[str, str]:
         """Return those of the headers that stay true for ever."""

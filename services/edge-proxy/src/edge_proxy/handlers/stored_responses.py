@@ -1,4 +1,4 @@
-"""`GET /v1/responses/{id}`: a stored response, fetched again. Free: no limits move, no record."""
+"""`GET /v1/responses/{id}`: a stored response, fetched again. Free for its team: no record."""
 
 from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
@@ -21,9 +21,11 @@ from edge_proxy.handlers.authenticate import authenticate
 from edge_proxy.handlers.client import Client
 from edge_proxy.handlers.dispatch import problem_of
 from edge_proxy.handlers.edge import Edge, Gate
+from edge_proxy.handlers.endpoint_policies import judge_caller
 from kit.bus.errors import BusError
 
 PATH = "/v1/responses/{response_id}"
+ENDPOINT = f"GET {PATH}"
 
 _STALL_S = 10.0
 _SHAPE = RESPONSES.shape
@@ -46,8 +48,7 @@ class StoredResponse:
             await Client(scope, receive, send, _STALL_S).refuse(STARTING, _SHAPE, {})
             return
         client = Client(scope, receive, send, edge.settings.client_stall_s)
-        pepper = edge.settings.key_pepper.get_secret_value()
-        caller = await authenticate(client.headers, edge.keys, pepper, x_api_key=False)
+        caller = await authenticate(edge, client, edge.policy_at(ENDPOINT), x_api_key=False)
         if isinstance(caller, Problem):
             await client.refuse(caller, _SHAPE, {})
         elif edge.in_flight.full:
@@ -58,14 +59,19 @@ class StoredResponse:
 
 
 async def _serve(edge: Edge, client: Client, caller: Caller, response_id: str) -> None:
+    limits = await judge_caller(edge, edge.policy_at(ENDPOINT), caller)
+    if isinstance(limits, Problem):
+        _FETCHES.labels("refused").inc()
+        await client.refuse(limits, _SHAPE, {})
+        return
     target = await _find(edge, caller, response_id)
     if isinstance(target, Problem):
         _FETCHES.labels("refused").inc()
-        await client.refuse(target, _SHAPE, {})
+        await client.refuse(target, _SHAPE, limits)
         return
     reply = await _fetch(edge, client, target, response_id)
     _FETCHES.labels("answered" if upstream.is_success(reply.status) else "failed").inc()
-    await client.answer(reply.status, reply.headers, reply.body)
+    await client.answer(reply.status, {**reply.headers, **limits}, reply.body)
 
 
 async def _find(edge: Edge, caller: Caller, response_id: str) -> Target | Problem:
