@@ -24,6 +24,7 @@ from contracts.admission import (
 )
 from contracts.cache import KEY_RESOLVE, KeyFacts, KeyResolveReply, KeyResolveRequest
 from contracts.usage import Price, UsdPerMillion
+from contracts.windows import WINDOWS, WindowsReply, WindowsRequest, WindowUse
 from kit.bus.connection import connection
 from kit.bus.serving import Server
 from kit.clock import SystemClock
@@ -78,6 +79,11 @@ async def charge(_request: PostflightRequest) -> PostflightReply:
     return PostflightReply(limits=AFTER, balance_known=True)
 
 
+async def let_in(request: WindowsRequest) -> WindowsReply:
+    """Let everybody come, as the first."""
+    return WindowsReply(uses=tuple(WindowUse(used=1) for _ in request.windows))
+
+
 class StandIns:
     """What both would say to one team, and what they were asked."""
 
@@ -93,6 +99,8 @@ class StandIns:
         self.on_postflight: dict[str, Postflight] = {}
         self.on_lookup: dict[str, Callable[[], Awaitable[None]]] = {}
         """By key; runs before the answer."""
+        self.windows: list[WindowsRequest] = []
+        self.on_windows: Callable[[WindowsRequest], Awaitable[WindowsReply]] = let_in
         self._servers: dict[str, Server] = {}
 
     def preflights_of(self, team_id: str) -> list[PreflightRequest]:
@@ -121,6 +129,11 @@ class StandIns:
         self.postflights.append(request)
         return await self.on_postflight.get(request.team_id, charge)(request)
 
+    async def judge_windows(self, request: WindowsRequest) -> WindowsReply:
+        """Answer as admission."""
+        self.windows.append(request)
+        return await self.on_windows(request)
+
     async def renew(self, request: LeaseRequest) -> LeaseReply:
         """Answer as admission."""
         await self.renewals.put(request)
@@ -137,6 +150,7 @@ class StandIns:
         async with _serving(servers, "admission") as server:
             await server.add(PREFLIGHT, self.preflight)
             await server.add(POSTFLIGHT, self.postflight)
+            await server.add(WINDOWS, self.judge_windows)
             await server.add(LEASE_RENEW, self.renew)
             await server.add(LEASE_RELEASE, self.release)
             yield

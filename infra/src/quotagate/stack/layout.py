@@ -171,8 +171,11 @@ def inherited_environment(
         and (ours or not name.startswith(prefix))
         and name.removesuffix("_FILE") not in _SET_BY_US
     }
-    routes = Path(kept.get("QUOTAGATE_ROUTES_FILE", routes_file)).expanduser().absolute()
-    return kept | {"QUOTAGATE_ROUTES_FILE": str(routes)}
+    files = {"QUOTAGATE_ROUTES_FILE": kept.get("QUOTAGATE_ROUTES_FILE", str(routes_file))}
+    if "QUOTAGATE_POLICIES_FILE" in kept:
+        files["QUOTAGATE_POLICIES_FILE"] = kept["QUOTAGATE_POLICIES_FILE"]
+    # The services have a folder of their own.
+    return kept | {name: str(Path(path).expanduser().absolute()) for name, path in files.items()}
 
 
 def service_program(program: str, environment: Mapping[str, str]) -> Program:

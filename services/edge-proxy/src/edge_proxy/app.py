@@ -56,12 +56,16 @@ _logger = log.get(__name__)
 _CLOCK = SystemClock()
 
 
+def policy_endpoints() -> tuple[str, ...]:
+    """Return the endpoints that may have policies, each a method and a path."""
+    inferences = (f"POST {row.path}" for row in ENDPOINTS)
+    return (*inferences, models.ENDPOINT, models.ONE_ENDPOINT, stored_responses.ENDPOINT)
+
+
 def _policies(settings: Settings) -> Policies:
     if settings.policies_file is None:
         return {}
-    endpoints = [f"POST {row.path}" for row in ENDPOINTS]
-    endpoints += [models.ENDPOINT, models.ONE_ENDPOINT, stored_responses.ENDPOINT]
-    return load_policies(settings.policies_file, endpoints)
+    return load_policies(settings.policies_file, policy_endpoints())
 
 
 def proxies_of(settings: Settings) -> Proxies:

@@ -135,7 +135,15 @@ def test_negative_balance() -> None:
     reply = PreflightReply(decision=Decision.BALANCE_NEGATIVE, limits=LIMITS)
     assert refusal(reply, "m") == BALANCE_NEGATIVE
     assert BALANCE_NEGATIVE.status == 402
-    assert BALANCE_NEGATIVE.headers == {"x-should-retry": "false"}
+    assert BALANCE_NEGATIVE.headers == {
+        "x-should-retry": "false",
+        "x-ratelimit-reason": "balance",
+    }
+    assert BALANCE_NEGATIVE.details is not None
+    assert (BALANCE_NEGATIVE.details["reason"], BALANCE_NEGATIVE.details["scope"]) == (
+        "balance",
+        "team",
+    )
 
 
 @pytest.mark.parametrize("reason", ["requests", "tokens"])

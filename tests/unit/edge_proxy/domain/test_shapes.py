@@ -42,7 +42,9 @@ SHAPES = [OPENAI_SHAPE, RESPONSES_SHAPE, ANTHROPIC_SHAPE]
     ids=lambda value: value.code if isinstance(value, Problem) else value,
 )
 def test_errors(problem: Problem, anthropic_type: str) -> None:
-    expected = {"message": problem.message, "code": problem.code}
+    expected: dict[str, Any] = {"message": problem.message, "code": problem.code}
+    if problem.details is not None:
+        expected["details"] = dict(problem.details)
     openai = json.loads(OPENAI_SHAPE.error(problem))
     assert openai == {"error": {**expected, "type": problem.type, "param": problem.param}}
     assert json.loads(RESPONSES_SHAPE.error(problem)) == openai

@@ -60,6 +60,7 @@ def test_a_user_s_settings_reach_the_services_but_not_those_the_stack_makes() ->
         "QUOTAGATE_PORT": "1",
         "QUOTAGATE_NATS_PASSWORD_FILE": "/somewhere",
         "QUOTAGATE_ROUTES_FILE": "/mine.toml",
+        "QUOTAGATE_POLICIES_FILE": "policies.toml",
     }
     inherited = layout.inherited_environment(environment, Path("/shipped.toml"), ours=True)
     assert inherited == {
@@ -67,6 +68,7 @@ def test_a_user_s_settings_reach_the_services_but_not_those_the_stack_makes() ->
         "OPENAI_API_KEY": "sk",
         "QUOTAGATE_LOG_LEVEL": "debug",
         "QUOTAGATE_ROUTES_FILE": "/mine.toml",
+        "QUOTAGATE_POLICIES_FILE": str(Path.cwd() / "policies.toml"),
     }
 
 

@@ -59,7 +59,7 @@ def _openai_detail(problem: Problem) -> dict[str, object]:
 
 
 def _details(problem: Problem) -> dict[str, object]:
-    return {} if problem.details is None else {"details": problem.details}
+    return {} if problem.details is None else {"details": dict(problem.details)}
 
 
 class OpenAIShape:
