@@ -16,7 +16,7 @@ from contracts.limits import LimitReason, LimitScope, Refusal
 from contracts.windows import WindowsReply, WindowsRequest, WindowUse
 from kit.bus.serving import ReplyError
 from kit.keys import new_key
-from quotagate.stack import Servers
+from quotagate.stack import Stack
 
 POLICIES = """
 [policies.Chat]
@@ -46,7 +46,9 @@ WAIT_US = 12_000_001
 
 
 @pytest.fixture(scope="module")
-async def world(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+async def world(
+    module_servers: Stack, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
     folder = tmp_path_factory.mktemp("policies")
     file = folder / "policies.toml"
     file.write_text(POLICIES, encoding="utf-8")
@@ -55,7 +57,7 @@ async def world(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> A
         "QUOTAGATE_TRUSTED_PROXIES": "127.0.0.0/8",
         "QUOTAGATE_MAX_AUTH_FAILURES_PER_ADDRESS": "0",
     }
-    async with new_world(servers, folder, settings=settings) as world:
+    async with new_world(module_servers.servers, folder, settings=settings) as world:
         yield world
         assert "Traceback" not in world.edge.log(), world.edge.log()
 

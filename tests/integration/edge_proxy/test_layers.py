@@ -11,7 +11,7 @@ from integration.edge_proxy.world import CHAT, MESSAGES, MODEL, World, eventuall
 from integration.edge_proxy.world import world as new_world
 
 from kit.keys import new_key
-from quotagate.stack import Servers
+from quotagate.stack import Stack
 
 BODY = {"model": MODEL, "messages": MESSAGES}
 FEW = {"QUOTAGATE_MAX_AUTH_FAILURES_PER_ADDRESS": "3"}
@@ -19,8 +19,8 @@ BEHIND_PROXIES = {**FEW, "QUOTAGATE_TRUSTED_PROXIES": "127.0.0.0/8"}
 
 
 @pytest.fixture
-async def guarded(servers: Servers, tmp_path: Path) -> AsyncIterator[World]:
-    async with new_world(servers, tmp_path, settings=BEHIND_PROXIES) as world:
+async def guarded(module_servers: Stack, tmp_path: Path) -> AsyncIterator[World]:
+    async with new_world(module_servers.servers, tmp_path, settings=BEHIND_PROXIES) as world:
         yield world
 
 
@@ -72,15 +72,20 @@ async def test_a_key_known_to_be_good_goes_on_from_a_blocked_address(guarded: Wo
     assert (await knock(guarded, new.key, "2001:db8:0:1::1")).status_code == 200
 
 
-async def test_a_header_of_nobody_we_trust_moves_nothing(servers: Servers, tmp_path: Path) -> None:
-    async with new_world(servers, tmp_path, settings=FEW) as world:
+async def test_a_header_of_nobody_we_trust_moves_nothing(
+    module_servers: Stack, tmp_path: Path
+) -> None:
+    async with new_world(module_servers.servers, tmp_path, settings=FEW) as world:
         answers = [await knock(world, None, f"203.0.113.{number}") for number in range(4)]
     assert [answer.status_code for answer in answers] == [401, 401, 401, 429]
 
 
-async def test_connections_of_one_address(servers: Servers, tmp_path: Path) -> None:
+async def test_connections_of_one_address(module_servers: Stack, tmp_path: Path) -> None:
     settings = {"QUOTAGATE_MAX_CONNECTIONS_PER_ADDRESS": "3"}
-    async with new_world(servers, tmp_path, settings=settings) as world, _pool(world) as pool:
+    async with (
+        new_world(module_servers.servers, tmp_path, settings=settings) as world,
+        _pool(world) as pool,
+    ):
         team = world.team()
         answers = [await client.get("/v1/models", headers=team.headers) for client in pool[:6]]
         # Others of this test may have connections as well.
@@ -106,9 +111,9 @@ async def test_connections_of_one_address(servers: Servers, tmp_path: Path) -> N
         await eventually(has_room)
 
 
-async def test_twice_as_many_connections_are_cut(servers: Servers, tmp_path: Path) -> None:
+async def test_twice_as_many_connections_are_cut(module_servers: Stack, tmp_path: Path) -> None:
     settings = {"QUOTAGATE_MAX_CONNECTIONS_PER_ADDRESS": "2"}
-    async with new_world(servers, tmp_path, settings=settings) as world:
+    async with new_world(module_servers.servers, tmp_path, settings=settings) as world:
         held = [await asyncio.open_connection("127.0.0.1", world.edge.port) for _ in range(4)]
         reader, writer = await asyncio.open_connection("127.0.0.1", world.edge.port)
         with contextlib.suppress(ConnectionResetError):
@@ -122,9 +127,9 @@ async def _is_cut(world: World) -> bool:
     return await world.edge.metric("quotagate_connections_cut_total") >= 1
 
 
-async def test_new_connections_of_one_address(servers: Servers, tmp_path: Path) -> None:
+async def test_new_connections_of_one_address(module_servers: Stack, tmp_path: Path) -> None:
     settings = {"QUOTAGATE_MAX_NEW_CONNECTIONS_PER_ADDRESS": "1"}
-    async with new_world(servers, tmp_path, settings=settings) as world:
+    async with new_world(module_servers.servers, tmp_path, settings=settings) as world:
         team = world.team()
         answers = []
         for _ in range(20):
@@ -137,18 +142,21 @@ async def test_new_connections_of_one_address(servers: Servers, tmp_path: Path) 
 
 
 async def test_connections_of_a_trusted_proxy_are_not_counted(
-    servers: Servers, tmp_path: Path
+    module_servers: Stack, tmp_path: Path
 ) -> None:
     settings = {**BEHIND_PROXIES, "QUOTAGATE_MAX_CONNECTIONS_PER_ADDRESS": "1"}
-    async with new_world(servers, tmp_path, settings=settings) as world, _pool(world) as pool:
+    async with (
+        new_world(module_servers.servers, tmp_path, settings=settings) as world,
+        _pool(world) as pool,
+    ):
         team = world.team()
         answers = [await client.get("/v1/models", headers=team.headers) for client in pool]
         assert [answer.status_code for answer in answers] == [200] * len(pool)
 
 
-async def test_a_full_edge_says_why(servers: Servers, tmp_path: Path) -> None:
+async def test_a_full_edge_says_why(module_servers: Stack, tmp_path: Path) -> None:
     settings = {"QUOTAGATE_MAX_IN_FLIGHT": "1"}
-    async with new_world(servers, tmp_path, settings=settings) as world:
+    async with new_world(module_servers.servers, tmp_path, settings=settings) as world:
         team, gate = world.team(), "held"
         held = asyncio.create_task(world.ask(team, gate=gate))
         await world.witness.one(marker=team.team_id)
