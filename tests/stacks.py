@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from quotagate.stack import PortPolicy, Stack
@@ -28,11 +28,18 @@ def stack_of_servers(name: str) -> Iterator[Stack]:
 
 
 @contextlib.contextmanager
-def new_stack(name: str) -> Iterator[Stack]:
-    """Make a stack in which nothing runs yet; take down whatever runs in it in the end."""
+def new_stack(name: str, **settings: str) -> Iterator[Stack]:
+    """Make a stack in which nothing runs yet; take down whatever runs in it in the end.
+
+    `settings` are variables for its services.
+    """
     _remove_leftovers()
-    environment = {**_PATIENCE, **os.environ}
-    stack = Stack(_STACKS / f"{os.getpid()}-{name}", PortPolicy.FREE, environment)
+
+    def rewire(_program: str, environment: Mapping[str, str]) -> Mapping[str, str]:
+        return {**environment, **_PATIENCE, **settings}
+
+    # Variables of whoever runs the tests don't reach a stack on free ports; these must.
+    stack = Stack(_STACKS / f"{os.getpid()}-{name}", PortPolicy.FREE, rewire=rewire)
     try:
         yield stack
     finally:

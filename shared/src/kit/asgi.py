@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import uvicorn
 from prometheus_client import Counter
@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute, Route
 from kit import background, log
 from kit.errors import NotReadyError
 from kit.health import Health
+from kit.http_leaving import LeavingProtocol
 from kit.metrics import exposition
 from kit.settings import ServiceSettings
 
@@ -135,11 +136,11 @@ def serve(
     service: str,
     settings: ServiceSettings,
     *,
-    http: type[asyncio.Protocol] | Literal["httptools"] = "httptools",
+    http: type[LeavingProtocol] = LeavingProtocol,
 ) -> None:
     """Run the application until the process is told to stop, then within `grace_s` no longer.
 
-    `http` may be a subclass of uvicorn's own protocol, for who must reach the connection itself.
+    `http` may be a subclass, for who must reach the connection itself.
     """
     log.configure(service, settings.log_level)
     # What is there by now stays for ever; it need not be looked through again and again.

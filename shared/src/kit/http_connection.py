@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from kit.http_leaving import LeavingProtocol
 
 from kit.connection_limits import ConnectionLimits, Excess
 
@@ -51,7 +52,7 @@ def connection_of(scope: Scope) -> Connection | None:
     return found
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(LeavingProtocol):
     """One client connection whose requests' heads have a deadline and a largest size."""
 
     _in_head = True

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from fake_provider.errors import ClientGoneError
+from kit.http_leaving import LeavingProtocol
 
 _TRANSPORT = "fake_provider.transport"
 _LARGEST_WRITE_BYTES = 65_536
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
 
-class TransportProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol, with its transport in the scope's extensions."""
+class TransportProtocol(LeavingProtocol):
+    """The services' protocol, with its transport in the scope's extensions."""
 
     def on_message_begin(self) -> None:
         """Begin a request."""

@@ -20,6 +20,7 @@ from prometheus_client import Counter, Histogram
 from contracts.contract import RequestReply, decode, encode
 from contracts.errors import SENTENCES, ErrorCode
 from kit import log
+from kit.bus.connection import flushed
 from kit.clock import Clock
 from kit.errors import KitError
 from kit.metrics import LATENCY_BUCKETS_S
@@ -96,7 +97,7 @@ class Server:
         """Take no more requests, answer those that have arrived, for `grace_s` at most."""
         if self._service is not None and not self._client.is_closed:
             try:
-                await _drain(self._service)
+                await _drain(self._client, self._service)
                 await self._service.stop()
             except (nats.errors.Error, TimeoutError) as error:
                 _logger.warning("endpoints not drained", error=type(error).__name__)
@@ -136,14 +137,23 @@ class Server:
         return reply
 
 
-async def _drain(service: Service) -> None:
+async def _drain(client: Client, service: Service) -> None:
     """Have the server send no more requests, and those that are on their way arrive.
 
-    The library's own stop discards them: their callers would wait for nothing.
+    The library's own stop discards them: their callers would wait for nothing. So does its drain
+    with those that the server sends between its ping and the word that goes out behind it; so the
+    server hears that word first, and drain only waits for what has arrived.
     """
     endpoints = service._endpoints  # noqa: SLF001 - there is no other way to them
-    subscriptions = [endpoint._subscription for endpoint in endpoints]  # noqa: SLF001 - as above
-    await asyncio.gather(*(subscription.drain() for subscription in subscriptions if subscription))
+    subscriptions = [
+        endpoint._subscription  # noqa: SLF001 - as above
+        for endpoint in endpoints
+        if endpoint._subscription is not None  # noqa: SLF001 - as above
+    ]
+    for subscription in subscriptions:
+        await client._send_unsubscribe(subscription._id)  # noqa: SLF001 - as above
+    await flushed(client)
+    await asyncio.gather(*(subscription.drain() for subscription in subscriptions))
     endpoints.clear()
 
 
