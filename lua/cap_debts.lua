@@ -13,26 +13,16 @@
 
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[1])
 
-local function cap(key, max_debt_us)
-  local text = redis.call('GET', key)
-  if not text then
-    return false, 0
-  end
-  local tat_us = tonumber(text)
-  if tat_us <= now_us + max_debt_us then
-    return tat_us, 0
-  end
-  tat_us = now_us + max_debt_us
-  local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[1])
-  local expires_ms = math.max(idle_ms, math.ceil(tat_us / 1000))
-  -- Numbers, not text made here: Lua would write them with 14 digits.
-  redis.call('SET', key, tat_us, 'PXAT', expires_ms)
-  return tat_us, 1
-end
+-- part: parts/tat.lua
 
 local reply = { now_us }
 for number, key in ipairs(KEYS) do
-  reply[2 * number], reply[2 * number + 1] = cap(key, tonumber(ARGV[number + 1]))
+  local tat_us, capped = read_tat(key, tonumber(ARGV[number + 1]))
+  if capped == 1 then
+    write_tat(key, tat_us)
+  end
+  reply[2 * number], reply[2 * number + 1] = tat_us, capped
 end
 return reply

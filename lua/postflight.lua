@@ -36,31 +36,9 @@
 
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[3])
 
--- Text that is no number fails here, before anything is written: never an admission by mistake.
-local function read_tat(key, max_debt_us)
-  local text = redis.call('GET', key)
-  if not text then
-    return false, 0
-  end
-  local tat_us = tonumber(text)
-  if tat_us > now_us + max_debt_us then
-    return now_us + max_debt_us, 1
-  end
-  return tat_us, 0
-end
-
-local function advance_tat(key, tat_us, by_us)
-  if by_us == 0 then
-    return tat_us
-  end
-  tat_us = math.max(tat_us or 0, now_us) + by_us
-  local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[3])
-  local expires_ms = math.max(idle_ms, math.ceil(tat_us / 1000))
-  -- Numbers, not text made here: Lua would write them with 14 digits.
-  redis.call('SET', key, tat_us, 'PXAT', expires_ms)
-  return tat_us
-end
+-- part: parts/tat.lua
 
 local token_tat_us, token_capped = read_tat(KEYS[1], tonumber(ARGV[5]))
 local request_tat_us, request_capped = read_tat(KEYS[2], tonumber(ARGV[6]))

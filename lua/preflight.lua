@@ -44,19 +44,9 @@
 
 local time = redis.call('TIME')
 local now_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[5])
 
--- Text that is no number fails here, before anything is written: never an admission by mistake.
-local function read_tat(key, max_debt_us)
-  local text = redis.call('GET', key)
-  if not text then
-    return false, 0
-  end
-  local tat_us = tonumber(text)
-  if tat_us > now_us + max_debt_us then
-    return now_us + max_debt_us, 1
-  end
-  return tat_us, 0
-end
+-- part: parts/tat.lua
 
 local request_tat_us, request_capped = read_tat(KEYS[1], tonumber(ARGV[6]))
 local token_tat_us, token_capped = read_tat(KEYS[2], tonumber(ARGV[7]))
@@ -83,15 +73,6 @@ end
 -- By its first character alone: as a number it could be longer than a double is exact.
 if not string.find(balance, '^%d') then
   return reply('balance_negative')
-end
-
-local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[5])
-
-local function advance_tat(key, tat_us, by_us)
-  tat_us = math.max(tat_us or 0, now_us) + by_us
-  -- Numbers, not text made here: Lua would write them with 14 digits.
-  redis.call('SET', key, tat_us, 'PXAT', math.max(idle_ms, math.ceil(tat_us / 1000)))
-  return tat_us
 end
 
 local request_refuses = (request_tat_us or 0) - tonumber(ARGV[3]) > now_us
@@ -125,7 +106,7 @@ if #ARGV > 7 then
     local refuses = (tat_us or 0) - tonumber(ARGV[arg + 3]) > now_us
     local by_us = tonumber(ARGV[arg + 2])
     return 1, refuses, tat_us, capped, function()
-      if by_us == 0 or refuses then
+      if refuses then
         return tat_us
       end
       return advance_tat(KEYS[key], tat_us, by_us)
