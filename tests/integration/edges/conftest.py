@@ -40,8 +40,9 @@ async def floor(
         provider = FakeProcess(folder)
         stack.push_async_callback(provider.stop)
         await provider.start()
-        for name in ("tier-cache", "admission"):
-            process = ServiceProcess(servers, name, folder, PATIENT)
+        tier_cache = ServiceProcess(servers, "tier-cache", folder, PATIENT)
+        admission = ServiceProcess(servers, "admission", folder, PATIENT)
+        for process in (tier_cache, admission):
             stack.push_async_callback(process.stop)
             await process.start_ready()
         edge = _edge(servers, folder, provider)
@@ -63,6 +64,7 @@ async def floor(
             records=Records(operator),
             witness=witness,
             control_plane=control_plane,
+            admission=admission,
         )
 
 

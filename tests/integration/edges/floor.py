@@ -11,6 +11,7 @@ from integration.edge_proxy.records import Records
 from integration.edge_proxy.world import CHAT, PEPPER, EdgeProcess, Team, asked
 from integration.fake_provider.process import FakeProcess
 from integration.fake_provider.witness import Witness
+from integration.services import ServiceProcess
 from redis.asyncio import Redis
 
 from contracts.admission import LIMITS, LimitExplanation, LimitReason, LimitsRequest
@@ -41,11 +42,12 @@ class Floor:
     records: Records
     witness: Witness
     control_plane: Bus
+    admission: ServiceProcess
 
-    async def open_team(self, **limits: Any) -> tuple[Team, str]:
+    async def open_team(self, balance_usd: str = "5", **limits: Any) -> tuple[Team, str]:
         """Open a team in a tier of its own, fast but for these limits; return both."""
         tier_id = await self.desk.open_tier(**{**FAST, **limits})
-        team_id = await self.desk.open_team(tier_id, balance_usd="5")
+        team_id = await self.desk.open_team(tier_id, balance_usd=balance_usd)
         made = new_key(PEPPER)
         secret_hash = bytes.fromhex(made.secret_hash)
         await self.desk.add_key(team_id, secret_hash=secret_hash, key_id=made.key_id)
