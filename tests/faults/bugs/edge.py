@@ -73,11 +73,9 @@ EDGE_BUGS = (
                 " or await self._admission.postflight(attempt, usage))",
             ),
         ),
-        faults=(
-            Fault(Kind.LOSE_REPLIES, "admission>valkey", 1.5),
-            Fault(Kind.LOSE_REPLIES, "admission-2>valkey", 1.5),
-        )
-        * 3,
+        # Each time one command of each open connection meets it; the second try must find the
+        # other admission, or it isn't heard.
+        faults=(Fault(Kind.LOSE_REPLIES, "admission>valkey", 0.3),) * 25,
         breaks=frozenset({Rule.DEBITED_TOO_OFTEN}),
     ),
     Bug(
@@ -101,9 +99,10 @@ EDGE_BUGS = (
                 "            self._unkept.append(record)\n            return True\n",
             ),
         ),
-        # The edges die while the disk is full and they have given up handing over.
+        # The edges die while the disk is full and they have given up handing over: after four
+        # seconds, for which the control plane is only a clock here.
         faults=(
-            Fault(Kind.DISK_FULL, "spool", 9),
+            Fault(Kind.DISK_FULL, "spool", 16),
             *(Fault(Kind.FREEZE, "control-plane", 1.7),) * 3,
             Fault(Kind.KILL, "edge-proxy"),
             Fault(Kind.KILL, "edge-proxy-2"),

@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from faults.bugs import scratch
@@ -16,6 +16,9 @@ from faults.run import Scenario
 SEED = 20
 _TEAMS = 12
 _APPLICATIONS = 3
+_VERDICT = "verdict: "
+_KEPT = scratch.ROOT / "build" / "faults-logs" / "bugs"
+"""Where the words of runs that caught nothing are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Catch:
     broken: Mapping[str, int]
     """How often which rule was broken."""
     last_words: str
-    """Where there is no verdict: why."""
+    """Where no rule was broken: why not."""
 
     @property
     def caught(self) -> bool:
@@ -54,7 +57,8 @@ def scenario(bug: Bug) -> Scenario:
 
 def verdict(report: Report) -> str:
     """Return a report's verdict as a line for :func:`hunt`."""
-    return json.dumps(Counter(violation.rule.value for violation in report.violations))
+    broken = Counter(violation.rule.value for violation in report.violations)
+    return f"{_VERDICT}{json.dumps(broken)}"
 
 
 async def hunt(bug: Bug) -> Catch:
@@ -73,8 +77,16 @@ async def hunt(bug: Bug) -> Catch:
         output, _ = await process.communicate()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    lines = output.decode(errors="replace").strip().splitlines()
-    try:
-        return Catch(bug, json.loads(lines[-1]), "")
-    except (ValueError, IndexError):
-        return Catch(bug, {}, "\n".join(lines[-30:]))
+    catch = _read(bug, output.decode(errors="replace").strip().splitlines())
+    if not catch.caught:
+        _KEPT.mkdir(parents=True, exist_ok=True)
+        (_KEPT / f"{folder.name}.log").write_bytes(output)
+    return catch
+
+
+def _read(bug: Bug, lines: Sequence[str]) -> Catch:
+    """Return what a run said in the end; a process that failed may have said anything."""
+    last = lines[-1] if lines else ""
+    if not last.startswith(_VERDICT):
+        return Catch(bug, {}, "\n".join(lines[-30:]) or "nothing was said")
+    return Catch(bug, json.loads(last.removeprefix(_VERDICT)), "all promises were kept")

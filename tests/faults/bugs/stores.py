@@ -11,7 +11,7 @@ _STREAMS = "shared/src/kit/bus/streams.py"
 _TABLES = "infra/migrations/sql/0001_core/tables.sql"
 
 _STALE_FILL = "if fence and tonumber(fence) > tonumber(ARGV[2]) then\n  return 'stale'\nend\n"
-_LATE_FILLS = (Fault(Kind.LATE_FILL, "valkey"),)
+_LATE_FILLS = (Fault(Kind.LATE_FILL, "valkey"),) * 3
 _ALLOWED_BLINDLY = (
     "return PreflightReply(decision=Decision.ALLOWED, prices=prices,"
     " policy=self._memory.last_seen(request.team_id))"
@@ -154,7 +154,7 @@ STORE_BUGS = (
                 "if result is not rows\n",
             ),
         ),
-        faults=(Fault(Kind.LOSE, "control-plane>nats", 8),) * 2,
+        faults=(Fault(Kind.LOSE, "control-plane>nats", 8),) * 4,
         breaks=frozenset({Rule.CACHE_DIVERGED, Rule.REVOKED_KEY_ACCEPTED}),
     ),
     Bug(

@@ -65,22 +65,26 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default="served",
         help="call our models as the provider's answers do, or as our routes do (%(default)s)",
     )
-    reconcile.add_argument(
+    _add_tolerances(reconcile)
+    _add_days(reconcile, "the file's days")
+    add_options(reconcile, _reconcile)
+
+
+def _add_tolerances(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
         "--tolerance",
         type=_amount,
         default=Decimal(0),
         metavar="PERCENT",
         help="how much a value may differ (%(default)s)",
     )
-    reconcile.add_argument(
+    command.add_argument(
         "--tolerance-usd",
         type=_amount,
         default=Decimal(0),
         metavar="USD",
         help="how much a day's cost of a model may differ (%(default)s)",
     )
-    _add_days(reconcile, "the file's days")
-    add_options(reconcile, _reconcile)
 
 
 def _add_days(command: argparse.ArgumentParser, default: str) -> None:
