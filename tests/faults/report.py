@@ -30,6 +30,11 @@ class Report:
         """Return how many requests were told what."""
         return Counter(request.told for request in self.evidence.requests)
 
+    @property
+    def unreached(self) -> Sequence[str]:
+        """Return the crash points at which nobody died."""
+        return [fault.target for fault in self.fizzled if fault.kind is Kind.CRASH]
+
     def last_line(self) -> str:
         """Return the line for machines."""
         unknown = sum(self.told[told] for told in _UNKNOWN)

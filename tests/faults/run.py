@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 from faults import gather, rest
@@ -19,7 +19,7 @@ from faults.seeds import chance
 from faults.store_witness import StoreWitness
 from faults.stream_witness import StreamWitness
 from faults.strikes.fault import Fault, Kind
-from faults.strikes.striker import Striker, Tell
+from faults.strikes.striker import Density, Striker, Tell
 from faults.world import World
 
 _STEP_US = 50_000
@@ -37,6 +37,7 @@ class Scenario:
     """Of each team, each with one request at a time."""
     calm_s: float = 3.0
     """Load without faults, before the storm and after it."""
+    density: Density = field(default_factory=Density)
 
 
 def _quiet(_text: str) -> None:
@@ -83,7 +84,7 @@ class _Run:
 
     async def _storm_and_rest(self, scene: Scene) -> Report:
         clocks_apart_us = _clocks_apart_us()
-        striker = Striker(scene, self._scenario.seed, self._tell)
+        striker = Striker(scene, self._scenario.seed, self._scenario.density, self._tell)
         problems = await self._storm(scene, striker)
         problems += await self._rest(scene)
         if abs(_clocks_apart_us() - clocks_apart_us) > _STEP_US:

@@ -4,7 +4,16 @@ import random
 from collections.abc import Sequence
 
 from faults.seeds import chance
-from faults.strikes.fault import CRASH_POINTS, PROGRAMS, SERVERS, WIRE_KINDS, WIRES, Fault, Kind
+from faults.strikes.fault import (
+    CRASH_POINTS,
+    PROGRAMS,
+    REPLICAS,
+    SERVERS,
+    WIRE_KINDS,
+    WIRES,
+    Fault,
+    Kind,
+)
 
 _LASTS_S: dict[Kind, tuple[float, float]] = {
     Kind.FREEZE: (0.3, 3.0),
@@ -91,7 +100,9 @@ def tour(seed: int) -> Sequence[Fault]:
     faults += [_fault(rng, kind, rng.choice(WIRES)) for kind in sorted(WIRE_KINDS)]
     faults += [_fault(rng, kind, "valkey") for kind in _STORE_KINDS]
     faults += [_fault(rng, kind, "messages") for kind in _MESSAGE_KINDS]
-    faults += [_fault(rng, Kind.KILL, target) for target in (*PROGRAMS, *SERVERS)]
+    # At crash points the first of each service dies often enough.
+    killed = [program for program in PROGRAMS if REPLICAS.get(program, 1) == 1]
+    faults += [_fault(rng, Kind.KILL, target) for target in (*killed, *SERVERS)]
     faults += [_fault(rng, Kind.FREEZE, target) for target in SERVERS]
     faults += [
         _fault(rng, Kind.FREEZE, rng.choice(PROGRAMS)),

@@ -13,9 +13,10 @@ from faults.world import World
 from quotagate.stack.errors import NotRunningError, UnhealthyError
 
 _BACK_WITHIN_S = 45
-_REACHED_WITHIN_S = 12
+_REACHED_WITHIN_S = 20
 _POLL_S = 0.03
 _OUTLASTS_HAND_OFF_S = 5.5
+_REPUBLISHED_WITHIN_S = 2.0
 _RESTARTS = {
     Kind.TERMINATE: "TERM",
     Kind.POSTGRES_FAST: "INT",
@@ -93,7 +94,10 @@ async def crash(world: World, fault: Fault) -> None:
 async def _lead_to(world: World, point: str) -> None:
     """Do what makes the system pass a point that an ordinary request doesn't."""
     if point in {"edge.spooled", "edge.republished"}:
-        await wire_trouble(world, Fault(Kind.REFUSE, "edge-proxy*>nats", _OUTLASTS_HAND_OFF_S))
+        # If no call was on its way just then, there is nothing to spool: once more.
+        while (world.crash_folder / point).exists():
+            await wire_trouble(world, Fault(Kind.REFUSE, "edge-proxy*>nats", _OUTLASTS_HAND_OFF_S))
+            await asyncio.sleep(_REPUBLISHED_WITHIN_S)
     elif point in {"edge.inheriting", "edge.inherited"}:
         await asyncio.to_thread(world.stack.kill, "edge-proxy")
     elif point in {"tier_cache.read", "tier_cache.filled"}:

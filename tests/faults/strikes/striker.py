@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import asyncpg
@@ -30,8 +31,6 @@ _FIZZLES = (
     asyncpg.InterfaceError,
     nats.errors.Error,
 )
-_AT_ONCE = 3
-_GAP_S = (0.1, 1.0)
 # Before a fault that is evidence, what others have left must be over.
 _REST_S = 1.0
 
@@ -60,11 +59,21 @@ _STRIKES: dict[Kind, Strike] = {
 Tell = Callable[[str], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Density:
+    """How close to each other faults strike."""
+
+    at_once: int = 3
+    gap_s: tuple[float, float] = (0.1, 1.0)
+    """Between the beginning of one and of the next, at least: drawn from this range."""
+
+
 class Striker:
     """Strikes, and remembers when which fault was in force."""
 
-    def __init__(self, scene: Scene, seed: int, tell: Tell) -> None:
+    def __init__(self, scene: Scene, seed: int, density: Density, tell: Tell) -> None:
         self._scene = scene
+        self._density = density
         self._rng = chance(seed)
         self._tell = tell
         self._active: dict[asyncio.Task[None], Fault] = {}
@@ -81,7 +90,7 @@ class Striker:
             task.add_done_callback(partial(self._active.pop))
             if fault.alone:
                 await task
-            await asyncio.sleep(self._rng.uniform(*_GAP_S))
+            await asyncio.sleep(self._rng.uniform(*self._density.gap_s))
         await self._until(lambda: not self._active)
 
     async def again(self, kind: Kind) -> None:
@@ -97,7 +106,7 @@ class Striker:
             await asyncio.sleep(_REST_S)
         await self._until(
             lambda: (
-                len(self._active) < _AT_ONCE
+                len(self._active) < self._density.at_once
                 and not any(fault.touches & other.touches for other in self._active.values())
             )
         )
