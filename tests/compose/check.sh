@@ -56,6 +56,13 @@ say "  balance $before -> $after"
 say "A wrong key is a 401."
 [ "$(ask qg_wrong)" = 401 ] || fail "a wrong key: $(cat "$scratch/body")"
 
+say "The operator's commands find nothing to complain of."
+for command in doctor "verify --cache-wait-s 60"; do
+    # shellcheck disable=SC2086 # a command and its options
+    docker compose run --rm -T operator $command > "$scratch/answer" 2>&1 \
+        || fail "operator $command: $(cat "$scratch/answer")"
+done
+
 admissions=$(docker compose ps --quiet admission | wc -l)
 say "There are $admissions admissions; one is killed, and requests are still answered."
 docker kill "$(docker compose ps --quiet admission | head -n 1)" > /dev/null

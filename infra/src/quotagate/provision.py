@@ -94,6 +94,7 @@ def _operator(credentials: Credentials, addresses: Addresses) -> Files:
     return passwords | {
         "nats_password": credentials.nats[nats_access.OPERATOR],
         "database_url": _database_url(OWNER, credentials, addresses),
+        "redis_url": _redis_url(valkey_access.OPERATOR, credentials, addresses),
         "admin_token": credentials.admin_token,
     }
 
@@ -101,8 +102,7 @@ def _operator(credentials: Credentials, addresses: Addresses) -> Files:
 def _service(service: str, credentials: Credentials, addresses: Addresses) -> Files:
     files = {"nats_password": credentials.nats[service]}
     if service in layout.WITH_VALKEY:
-        password = credentials.valkey[service]
-        files["redis_url"] = f"redis://{service}:{password}@{addresses.valkey}/0"
+        files["redis_url"] = _redis_url(service, credentials, addresses)
     if service in layout.WITH_DATABASE:
         role = layout.database_role(service)
         files["database_url"] = _database_url(role, credentials, addresses)
@@ -111,6 +111,10 @@ def _service(service: str, credentials: Credentials, addresses: Addresses) -> Fi
     if service == "control-plane":
         files["admin_token"] = credentials.admin_token
     return files
+
+
+def _redis_url(user: str, credentials: Credentials, addresses: Addresses) -> str:
+    return f"redis://{user}:{credentials.valkey[user]}@{addresses.valkey}/0"
 
 
 def _database_url(role: str, credentials: Credentials, addresses: Addresses) -> str:

@@ -11,9 +11,8 @@ from typing import Any
 
 from starlette.types import Scope
 
-from kit.http_leaving import LeavingProtocol
-
 from kit.connection_limits import ConnectionLimits, Excess
+from kit.http_leaving import LeavingProtocol
 
 HEAD_TIMEOUT_S = 15.0
 """Seconds from the first sign of a request, or of its connection, to the end of its head."""

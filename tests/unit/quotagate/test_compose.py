@@ -11,6 +11,7 @@ from quotagate.provision import Addresses, contents
 from quotagate.settings_page import settings_class
 from quotagate.stack.layout import MODULES
 from quotagate.stack.state import Credentials
+from quotagate.stores import StoreSettings
 
 ROOT = Path(__file__).parents[3]
 SECRETS = "/run/secrets/"
@@ -65,3 +66,19 @@ def test_what_is_scaled_has_no_fixed_name_or_port(compose: dict[str, Any]) -> No
         assert "ports" not in compose["services"][service]
     for described in compose["services"].values():
         assert "container_name" not in described
+
+
+def test_an_operator_reaches_every_store(compose: dict[str, Any]) -> None:
+    described = compose["services"]["operator"]
+    known = {f"QUOTAGATE_{name.upper()}" for name in StoreSettings.model_fields}
+    given = described["environment"]
+    assert {name.removesuffix("_FILE") for name in given} <= known
+    assert {"QUOTAGATE_NATS_URL", "QUOTAGATE_NATS_MONITOR_URL"} < set(given)
+    assert described["volumes"] == ["operator-secrets:/run/secrets:ro"]
+    wanted = {value for value in given.values() if value.startswith(SECRETS)}
+    provided = contents(Credentials.generate(), Addresses("v:1", "p:1"))["operator"]
+    assert wanted == {f"{SECRETS}{name}" for name in ("nats_password", "redis_url", "database_url")}
+    assert {value.removeprefix(SECRETS) for value in wanted} <= set(provided)
+    # It starts nothing by itself, and nothing waits for it.
+    assert described["profiles"] == ["tools"]
+    assert "depends_on" not in described

@@ -32,6 +32,7 @@ def test_each_service_finds_only_what_it_may_touch() -> None:
         "operator": {
             "nats_password",
             "database_url",
+            "redis_url",
             "admin_token",
             "tier_cache_database_password",
             "settlement_database_password",
