@@ -20,7 +20,7 @@ from contracts.admission import (
 )
 from contracts.contract import RequestReply
 from contracts.usage import Usage
-from contracts.windows import Window
+from contracts.windows import WINDOWS, Window, WindowsReply, WindowsRequest
 from kit.clock import SystemClock
 from kit.ids import new_id
 
@@ -82,6 +82,15 @@ class Edge:
             lease=None if admitted.lease is None else admitted.lease.name,
         )
         reply: PostflightReply = await self._bus.ask(POSTFLIGHT, request)
+        return reply
+
+    async def judge(
+        self, *windows: Window, deadline_s: float = TIMEOUT_S, **whose: str
+    ) -> WindowsReply:
+        """Ask whether a request without a preflight may come."""
+        deadline_us = _from_now_us(deadline_s)
+        request = WindowsRequest(windows=windows, deadline_us=deadline_us, **whose)
+        reply: WindowsReply = await self._bus.ask(WINDOWS, request)
         return reply
 
     async def renew(self, team_id: str, lease: Lease) -> bool:

@@ -19,6 +19,7 @@ from contracts.admission import Decision
 from contracts.control import POLICY_CHANGED, PolicyChanged
 from contracts.errors import ErrorCode
 from contracts.usage import Usage
+from contracts.windows import Window
 from kit.bus.errors import BusError, NoResponderError
 from quotagate.stack import Stack
 
@@ -92,6 +93,21 @@ async def test_a_frozen_redis_is_an_error_within_the_deadline_and_heals(world: W
     world.stack.signal("valkey", "CONT")
     assert (await world.edge.preflight(team.team_id)).decision is Decision.ALLOWED
     assert (await world.edge.postflight(team.team_id, admitted, Usage(input=1))).balance_known
+
+
+async def test_windows_that_nobody_can_judge_are_an_error_within_the_deadline(
+    world: World,
+) -> None:
+    window = Window(group="Chat", label="Minute", limit=1, length_us=60_000_000)
+    await world.tier_cache.start_ready()
+    await world.admission.start_ready()
+    world.stack.signal("valkey", "STOP")
+    with refused_with(ErrorCode.STORE_UNAVAILABLE):
+        await world.edge.judge(window, deadline_s=0.3, address="203.0.113.7")
+    world.stack.signal("valkey", "CONT")
+    assert (await world.edge.judge(window, address="203.0.113.8")).refusal is None
+    refused = await world.edge.judge(window, address="203.0.113.8")
+    assert refused.refusal is not None
 
 
 async def test_a_stopped_redis_is_an_error_at_once_and_heals(world: World) -> None:

@@ -2,39 +2,22 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from integration.admission.edge import Edge
-from integration.bus import Bus, bus_of, refused_with
+from integration.bus import refused_with
 from integration.desk import Desk
-from integration.services import ServiceProcess
 from msgspec.structs import replace
 
 from contracts.admission import Decision, LimitReason, LimitScope
 from contracts.errors import ErrorCode
-from contracts.windows import WINDOWS, Window, WindowsReply, WindowsRequest
-from kit.clock import SystemClock
-from quotagate.stack import Servers
+from contracts.windows import Window
 
 FAST = {"rpm": 60_000_000, "tpm": 10**9}
 MINUTE_US = 60_000_000
 MINUTE = Window(group="Chat", label="Minute", limit=3, length_us=MINUTE_US)
 DAY = Window(group="Chat", label="Day", limit=1_000, length_us=86_400_000_000)
-
-
-@pytest.fixture
-async def bus(servers: Servers, admission: ServiceProcess) -> AsyncIterator[Bus]:
-    """Asks with the edge's rights; admission runs."""
-    async with bus_of(servers, "edge-proxy") as bus:
-        yield bus
-
-
-async def judge(bus: Bus, *windows: Window, **whose: str) -> WindowsReply:
-    deadline_us = SystemClock().now_us() + 10_000_000
-    request = WindowsRequest(windows=windows, deadline_us=deadline_us, **whose)
-    reply: WindowsReply = await bus.ask(WINDOWS, request)
-    return reply
 
 
 def new_address() -> str:
@@ -86,26 +69,26 @@ async def test_a_further_attempt_asks_no_window(edge: Edge, desk: Desk) -> None:
 
 
 async def test_a_key_has_the_same_windows_with_and_without_a_preflight(
-    edge: Edge, desk: Desk, bus: Bus
+    edge: Edge, desk: Desk
 ) -> None:
     team_id = await desk.open_team(await desk.open_tier(**FAST), balance_usd="5")
     await edge.preflight(team_id, windows=(MINUTE,))
-    reply = await judge(bus, MINUTE, team_id=team_id, key_id="key")
+    reply = await edge.judge(MINUTE, team_id=team_id, key_id="key")
     assert (reply.uses[0].used, reply.refusal) == (2, None)
-    other = await judge(bus, MINUTE, team_id=team_id, key_id="another")
+    other = await edge.judge(MINUTE, team_id=team_id, key_id="another")
     assert other.uses[0].used == 1
 
 
-async def test_an_address_waits_until_its_oldest_request_leaves(bus: Bus) -> None:
+async def test_an_address_waits_until_its_oldest_request_leaves(edge: Edge) -> None:
     address = new_address()
-    replies = await asyncio.gather(*(judge(bus, MINUTE, address=address) for _ in range(10)))
+    replies = await asyncio.gather(*(edge.judge(MINUTE, address=address) for _ in range(10)))
     refused = [reply for reply in replies if reply.refusal is not None]
     assert len(refused) == 7
     for reply in refused:
         assert reply.refusal is not None
         assert (reply.refusal.scope, reply.refusal.reason) == ("address", "endpoint")
         assert 0 < reply.retry_after_us <= MINUTE_US
-    assert (await judge(bus, MINUTE, address=new_address())).refusal is None
+    assert (await edge.judge(MINUTE, address=new_address())).refusal is None
 
 
 @pytest.mark.parametrize(
@@ -116,11 +99,11 @@ async def test_an_address_waits_until_its_oldest_request_leaves(bus: Bus) -> Non
         pytest.param({"address": "10.0.0.1}{"}, id="no address"),
     ],
 )
-async def test_who_asks_must_be_said(bus: Bus, whose: dict[str, str]) -> None:
+async def test_who_asks_must_be_said(edge: Edge, whose: dict[str, Any]) -> None:
     with refused_with(ErrorCode.INVALID_MESSAGE):
-        await judge(bus, MINUTE, **whose)
+        await edge.judge(MINUTE, **whose)
 
 
-async def test_without_windows_there_is_nothing_to_judge(bus: Bus) -> None:
+async def test_without_windows_there_is_nothing_to_judge(edge: Edge) -> None:
     with refused_with(ErrorCode.INVALID_MESSAGE):
-        await judge(bus, address=new_address())
+        await edge.judge(address=new_address())

@@ -45,6 +45,7 @@ def headers(*values: str, name: ForwardingHeader = "x-forwarded-for") -> list[tu
         pytest.param("10.0.0.1", ["::ffff:203.0.113.7"], "203.0.113.7", id="IPv4 in IPv6"),
         pytest.param("::ffff:10.0.0.1", ["203.0.113.7"], "203.0.113.7", id="a proxy in IPv6"),
         pytest.param("2001:db8:ffff::1", ["203.0.113.7"], "203.0.113.7", id="an IPv6 proxy"),
+        pytest.param("10.0.0.1", ["1" * 60_000], "10.0.0.1", id="longer than any address"),
         pytest.param("10.0.0.1", ["203.0.113.007"], "10.0.0.1", id="an octal number"),
     ],
 )

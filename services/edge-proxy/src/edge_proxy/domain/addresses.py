@@ -22,6 +22,8 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _IPV6_PREFIX = 64
 _NOWHERE = "0.0.0.0"  # noqa: S104 - nobody listens here: it stands for a peer without an address
 _REMEMBERED = 4096
+# An IPv6 address with a zone and a port; nothing longer is an address.
+_MAX_CHARS = 100
 # `for=192.0.2.1`, `for="[2001:db8::1]:4711"`, among other pairs of one element.
 _FOR = re.compile(r'(?:^|;)\s*for\s*=\s*"?([^";]*)"?\s*(?:;|$)', re.IGNORECASE)
 _WITH_PORT = re.compile(r"^(?:\[(?P<v6>[^\]]*)\](?::\d+)?|(?P<v4>\d+\.\d+\.\d+\.\d+):\d+)$")
@@ -73,8 +75,13 @@ class Proxies:
         return any(address in network for network in self.networks)
 
 
-@lru_cache(maxsize=_REMEMBERED)
 def _parsed(text: str) -> _Address | None:
+    # Whatever a client writes is not to fill the memory of addresses.
+    return _remembered(text) if len(text) <= _MAX_CHARS else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(text: str) -> _Address | None:
     with_port = _WITH_PORT.fullmatch(text)
     if with_port is not None:
         text = with_port["v6"] or with_port["v4"] or ""

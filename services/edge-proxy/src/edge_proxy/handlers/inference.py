@@ -89,7 +89,7 @@ class InferenceEndpoint:
         if isinstance(held, Reply):
             await client.answer(held.status, held.headers, held.body)
             return
-        inference = replace(self._inference(client, caller, asked, held), windows=policy.windows)
+        inference = self._inference(client, caller, asked, held, policy)
         plan = None
         try:
             plan = await self._admit(edge, inference, asked, route)
@@ -109,7 +109,12 @@ class InferenceEndpoint:
         return asked if isinstance(asked, Problem) else self._endpoint.objection(asked) or asked
 
     def _inference(
-        self, client: Client, caller: Caller, asked: Asked, held: HeldKey | None
+        self,
+        client: Client,
+        caller: Caller,
+        asked: Asked,
+        held: HeldKey | None,
+        policy: Windows,
     ) -> Inference:
         return Inference(
             inference_id=new_id() if held is None else held.inference_id,
@@ -119,6 +124,7 @@ class InferenceEndpoint:
             streaming=asked.stream,
             trace_id=trace_id(client.header(b"traceparent")),
             input_bytes=len(asked.body),
+            windows=policy.windows,
             first_attempt_no=1 if held is None else held.first_attempt_no,
         )
 
