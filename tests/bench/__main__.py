@@ -15,6 +15,7 @@ from bench.figures import Figures
 from bench.parts import (
     decisions,
     latency,
+    limits,
     overload,
     scaling,
     settling,
@@ -41,7 +42,7 @@ def measure(plan: Plan, figures: Figures) -> None:
     with stage(_tell) as standing:
         parts = [throughput, latency, streams, decisions, settling]
         if plan.whole:
-            parts += [scaling, teams, overload]
+            parts += [limits, scaling, teams, overload]
         if plan.soak_s:
             parts.append(soak)
         for part in parts:

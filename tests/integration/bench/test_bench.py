@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench.figures import Figures
-from bench.parts import decisions, latency, settling, soak, streams, throughput
+from bench.parts import decisions, latency, limits, settling, soak, streams, throughput
 from bench.plan import Plan
 from bench.stage import open_stage
 
@@ -25,7 +25,7 @@ TINY = Plan(
     teams=(),
     whole=False,
 )
-PARTS = (throughput, latency, streams, decisions, settling, soak)
+PARTS = (throughput, latency, streams, decisions, limits, settling, soak)
 PROMISED = (
     "direct_rps_32",
     "gateway_rps_32",
@@ -35,6 +35,7 @@ PROMISED = (
     "direct_p99_ms_half",
     "gateway_p99_ms_half",
     "decisions_per_s",
+    "preflight_ratio_all",
     "settled_per_s",
     "streams_held",
 )
