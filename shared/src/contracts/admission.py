@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from contracts.contract import Message, RequestReply
-from contracts.ids import AttemptNo, KeyId, TeamId
+from contracts.ids import AttemptNo, KeyId, TeamId, TierId
 from contracts.limits import (
     Count,
     KeyLimits,
@@ -184,6 +184,8 @@ class LimitsRequest(Message, frozen=True, kw_only=True):
     model: Model | None = None
     key_limits: KeyLimits | None = None
     """What the key has of its own; None: nothing."""
+    tier_id: TierId | None = None
+    """The team's tier, for where Redis doesn't hold it."""
 
 
 class LimitsReply(Message, frozen=True, kw_only=True):
@@ -194,10 +196,11 @@ class LimitsReply(Message, frozen=True, kw_only=True):
     request_tat_us: int | None = None
     token_tat_us: int | None = None
     tier_id: str | None = None
+    """As cached."""
     balance_nano_usd: int | None = None
     balance_version: int | None = None
     limits: LimitState | None = None
-    """None when the tier is not cached, or its policy not known here."""
+    """None when the tier is neither cached nor given, or its policy not known here."""
     explained: tuple[LimitExplanation, ...] = ()
     """Every limit of the tier that would be asked; empty where `limits` is None."""
     decides: LimitReason | None = None

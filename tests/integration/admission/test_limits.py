@@ -232,6 +232,24 @@ async def test_explain_knows_a_keys_own_limits(
     assert reply.decides is None
 
 
+async def test_explain_tells_a_team_that_nobody_cached_by_the_tier_it_is_given(
+    edge: Edge, desk: Desk, operator: Redis, control_plane: Bus
+) -> None:
+    tier_id = await desk.open_tier(**FAST, daily_requests=5, max_concurrency=2)
+    # Another team's request makes the tier's numbers known.
+    await edge.preflight(await desk.open_team(tier_id, balance_usd="1"))
+    team = Team(await desk.open_team(tier_id), operator)
+    unknown: LimitsReply = await control_plane.ask(LIMITS, LimitsRequest(team_id=team.team_id))
+    assert (unknown.tier_id, unknown.limits, unknown.explained) == (None, None, ())
+    request = LimitsRequest(team_id=team.team_id, tier_id=tier_id)
+    reply: LimitsReply = await control_plane.ask(LIMITS, request)
+    explained = {each.reason: each for each in reply.explained}
+    assert (reply.tier_id, reply.decides) == (None, None)
+    assert explained[LimitReason.CONCURRENCY].remaining == 2
+    assert not explained[LimitReason.DAY_REQUESTS].known
+    assert await team.snapshot() == {}
+
+
 async def test_in_shadow_mode_a_limit_tells_and_is_charged_only_what_it_let_through(
     edge: Edge, desk: Desk, operator: Redis
 ) -> None:

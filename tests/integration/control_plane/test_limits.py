@@ -63,8 +63,12 @@ async def priced_model(operator: httpx.AsyncClient) -> str:
 async def test_what_a_request_moved_is_seen(operator: httpx.AsyncClient, edge: Bus) -> None:
     team_id, model = await open_team(operator), await priced_model(operator)
     await credit(operator, team_id, "3.000000000999")
-    fresh = await told(operator.get(f"/teams/{team_id}/limits"))
-    assert (fresh["tier_id"], fresh["request_tat_us"], fresh["limits"]) == (None, None, None)
+    while (fresh := await told(operator.get(f"/teams/{team_id}/limits")))["limits"] is None:
+        pass  # admission loads the new tier within moments of its event
+    assert (fresh["tier_id"], fresh["request_tat_us"], fresh["balance_negative"]) == (None,) * 3
+    # Of a team that nobody cached everything is told that its tier says.
+    assert fresh["limits"]["limit_requests"] == 60
+    assert [each["reason"] for each in fresh["explained"]] == ["requests", "tokens"]
     account = await told(operator.get(f"/teams/{team_id}/account"))
     assert account["cached"] is None
     assert "fills it" in account["cached_note"]
@@ -72,6 +76,7 @@ async def test_what_a_request_moved_is_seen(operator: httpx.AsyncClient, edge: B
     while await preflight(edge, team_id, model) is not Decision.ALLOWED:
         pass  # admission loads the new price within moments of its event
     limits = await told(operator.get(f"/teams/{team_id}/limits"))
+    assert limits["balance_negative"] is False
     assert limits["request_tat_us"] > fresh["now_us"]
     assert limits["limits"]["limit_requests"] == 60
     assert 0 <= limits["limits"]["reset_requests_us"] <= 1_000_000

@@ -167,6 +167,23 @@ def test_rate_limited(reason: str) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        pytest.param(LimitReason.INPUT_TOKENS, "Team rate limit exceeded.", id="the team's"),
+        pytest.param(LimitReason.KEY_TOKENS, "API key rate limit exceeded.", id="the key's"),
+        pytest.param(
+            LimitReason.MODEL_REQUESTS, "Team rate limit of this model exceeded.", id="the model's"
+        ),
+    ],
+)
+def test_the_message_says_whose_limit_it_was(reason: LimitReason, message: str) -> None:
+    limit = Refusal(reason=reason, scope=LimitScope.TEAM, limit=1, used=1)
+    problem = refusal(PreflightReply(decision=Decision.RATE_LIMITED, refusal=limit), "m")
+    assert problem is not None
+    assert (problem.code, problem.message) == ("rate_limit_exceeded", message)
+
+
 DAY_END_US = 1_788_480_000_000_001
 
 

@@ -35,7 +35,8 @@ class TellLimits:
         asking = Asking(request.team_id, Subject(request.key_id, request.model), _NO_LEASE)
         try:
             state = await self._limits.state(request.team_id)
-            policy = None if state.tier_id is None else self._memory.policy(state.tier_id)
+            tier_id = state.tier_id or request.tier_id
+            policy = None if tier_id is None else self._memory.policy(tier_id)
             if policy is not None:
                 policy = as_met_by(policy, request.key_limits)
                 state = await self._limits.further_state(asking, policy)

@@ -133,6 +133,7 @@ LIMITS: Json = {
     "team_id": "demo",
     "now_us": 1_896_091_200_000_000,
     "tier_id": "tier_1",
+    "balance_negative": False,
     "request_tat_us": 1_896_091_202_000_000,
     "token_tat_us": 1_896_091_200_324_000,
     "limits": {

@@ -67,10 +67,19 @@ class Limits(Told):
 
     team_id: str
     now_us: int
-    tier_id: str | None = Field(description="Null: not cached; the next request fills it.")
+    tier_id: str | None = Field(
+        description="As cached. Null: it isn't; the next request fills it, and what is told here is"
+        " of the tier that the team has by the database."
+    )
+    balance_negative: bool | None = Field(
+        description="True: the next request is a 402 before any limit is asked. Null: the balance"
+        " isn't cached."
+    )
     request_tat_us: int | None = Field(description="Null: no debt.")
     token_tat_us: int | None = Field(description="Null: no debt.")
-    limits: LimitState | None = Field(description="Null: the tier isn't cached.")
+    limits: LimitState | None = Field(
+        description="Null: admission doesn't know the tier's numbers yet."
+    )
     decides: LimitReason | None = Field(
         description="Which limit would refuse the next request: the one with the longest wait."
     )
@@ -89,19 +98,27 @@ async def get_limits(
     """
     own = None
     async with known.database.reading() as session:
-        await store.teams.get(session, team_id)
+        team = await store.teams.get(session, team_id)
         if key_id is not None:
             key = await store.keys.of_team(session, team_id, key_id)
             own = msgspec.convert(key.limits, KeyLimits) if key.limits else None
-    request = LimitsRequest(team_id=team_id, key_id=key_id, model=model, key_limits=own)
-    reply = await known.admission.limits(request)
-    state = None
+    reply = await known.admission.limits(
+        LimitsRequest(
+            team_id=team_id,
+            key_id=key_id,
+            model=model,
+            key_limits=own,
+            tier_id=team.tier_id,
+        )
+    )
+    state, balance = None, reply.balance_nano_usd
     if reply.limits is not None:
         state = LimitState.model_validate(reply.limits, from_attributes=True)
     return Limits(
         team_id=team_id,
         now_us=reply.now_us,
         tier_id=reply.tier_id,
+        balance_negative=None if balance is None else balance < 0,
         request_tat_us=reply.request_tat_us,
         token_tat_us=reply.token_tat_us,
         limits=state,

@@ -17,6 +17,8 @@ from edge_proxy.domain.problems import (
     DAY_REQUESTS_LIMITED,
     DAY_TOKENS_LIMITED,
     ENDPOINT_LIMITED,
+    KEY_RATE_LIMITED,
+    MODEL_RATE_LIMITED,
     NEVER_ADMISSIBLE,
     RATE_LIMITED,
     Problem,
@@ -37,12 +39,16 @@ from edge_proxy.domain.routes import Route, Routes
 from kit.money import format_usd, usd_from_nano
 
 _PROBLEMS = {
+    LimitReason.KEY_REQUESTS: KEY_RATE_LIMITED,
+    LimitReason.KEY_TOKENS: KEY_RATE_LIMITED,
+    LimitReason.MODEL_REQUESTS: MODEL_RATE_LIMITED,
+    LimitReason.MODEL_TOKENS: MODEL_RATE_LIMITED,
     LimitReason.CONCURRENCY: CONCURRENCY_LIMITED,
     LimitReason.DAY_REQUESTS: DAY_REQUESTS_LIMITED,
     LimitReason.DAY_TOKENS: DAY_TOKENS_LIMITED,
     LimitReason.ENDPOINT: ENDPOINT_LIMITED,
 }
-"""The others are limits per minute: the right reaction is the same, to wait as long as is said."""
+"""The others are the team's limits per minute."""
 
 _SPEND = {
     LimitReason.DAY_SPEND: (SpendScope.TEAM, SpendPeriod.DAY),

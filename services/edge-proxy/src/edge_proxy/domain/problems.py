@@ -87,6 +87,8 @@ BODY_TOO_SLOW = Problem(
 )
 
 RATE_LIMITED = Problem(429, "rate_limit_error", "rate_limit_exceeded", "Team rate limit exceeded.")
+KEY_RATE_LIMITED = replace(RATE_LIMITED, message="API key rate limit exceeded.")
+MODEL_RATE_LIMITED = replace(RATE_LIMITED, message="Team rate limit of this model exceeded.")
 ENDPOINT_LIMITED = Problem(
     429, "rate_limit_error", "endpoint_limit", "Too many requests to this endpoint."
 )
