@@ -11,8 +11,11 @@ from starlette.routing import Mount, Route
 
 from control_plane.clients.admission import Admission
 from control_plane.clients.bus import Bus
+from control_plane.clients.receiver import Receiver
+from control_plane.domain.webhooks import read_secrets
 from control_plane.handlers import openapi
 from control_plane.handlers.api import api
+from control_plane.handlers.deliver import Deliver, Terms
 from control_plane.handlers.expiry import Expiry
 from control_plane.handlers.gate import BodyBounds, Gate
 from control_plane.handlers.observation import Observation
@@ -58,7 +61,14 @@ def build(settings: ControlPlaneSettings) -> Starlette:
         BodyBounds(settings.admin_body_max_bytes, settings.admin_body_timeout_s),
         lambda: health.is_open,
     )
-    notifications = Notifications(settings.database_url.get_secret_value(), relay.wake)
+    receiver, deliver = _webhook(settings, database)
+
+    def wake() -> None:
+        relay.wake()
+        if deliver is not None:
+            deliver.wake()
+
+    notifications = Notifications(settings.database_url.get_secret_value(), wake)
     expiry = Expiry(database, timedelta(hours=settings.idempotency_retention_h))
     # Stopped in the reverse order: the relay first, while it still has its bus.
     loops: dict[str, Loop] = {
@@ -67,9 +77,13 @@ def build(settings: ControlPlaneSettings) -> Starlette:
         "notifications": notifications.run,
         "relay": relay.run,
     }
+    if deliver is not None:
+        loops["webhook"] = deliver.run
 
     async def open_service(stack: contextlib.AsyncExitStack) -> None:
         stack.push_async_callback(engine.dispose)
+        if receiver is not None:
+            stack.push_async_callback(receiver.close)
         await health.guard(partial(postgres.check, engine), partial(guards.check, engine))
         health.add("postgres", partial(postgres.ping, engine))
         health.add("nats", bus.check)
@@ -84,3 +98,18 @@ def build(settings: ControlPlaneSettings) -> Starlette:
         ],
         lifespan=lifespan(open_service, health),
     )
+
+
+def _webhook(
+    settings: ControlPlaneSettings, database: Database
+) -> tuple[Receiver | None, Deliver | None]:
+    """Return who is told of events and what tells them; without an address nobody is."""
+    if not settings.webhook_url:
+        return None, None
+    receiver = Receiver(settings.webhook_url, settings.webhook_timeout_s)
+    terms = Terms(
+        read_secrets(settings.webhook_secret.get_secret_value()),
+        settings.webhook_timeout_s,
+        timedelta(hours=settings.webhook_patience_h),
+    )
+    return receiver, Deliver(database, receiver, terms)

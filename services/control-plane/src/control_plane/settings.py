@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
+from control_plane.domain.webhooks import SecretFormatError, read_secrets
 from kit.settings import NatsSettings, PostgresSettings
 
 
@@ -38,3 +39,35 @@ class ControlPlaneSettings(NatsSettings, PostgresSettings):
     idempotency_retention_h: int = Field(
         168, ge=1, description="Hours that the answers to admin idempotency keys are kept."
     )
+    webhook_url: str = Field(
+        "",
+        pattern=r"^(https?://[!-~]+)?$",
+        description="Where the operator is told of events, signed; empty: nowhere.",
+    )
+    webhook_secret: SecretStr = Field(
+        SecretStr(""),
+        validate_default=True,
+        description="Signs what is told: `whsec_` and base64 of 24 bytes or more; two, separated by"
+        " a space, while one replaces the other.",
+    )
+    webhook_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="Seconds that the webhook has for its answer."
+    )
+    webhook_patience_h: float = Field(
+        72.0,
+        gt=0,
+        description="Hours after which an event that the webhook never took is given up.",
+    )
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _signs_what_is_told(cls, secret: SecretStr, info: ValidationInfo) -> SecretStr:
+        """See that there is a usable secret where something is told."""
+        text = secret.get_secret_value()
+        try:
+            count = len(read_secrets(text))
+        except SecretFormatError as error:
+            raise ValueError(str(SecretFormatError.__doc__)) from error
+        if info.data.get("webhook_url") and not count:
+            raise ValueError("there is a webhook, and nothing is told unsigned")
+        return secret

@@ -31,6 +31,7 @@ INNER = {
     "Charge",
     "ErrorDetail",
     "LimitState",
+    "SpendAmounts",
     "NewUsdPerMillion",
     "Usage",
     "UsdPerMillion",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from contracts.admission import KeyLimits, LimitReason, Rates
 from control_plane.domain.errors import InvalidError
+from control_plane.domain.spend import check_spend, reasons_of
 
 _OWN = ("rpm", LimitReason.KEY_REQUESTS), ("tpm", LimitReason.KEY_TOKENS)
 
@@ -43,8 +44,14 @@ def check_key_limits(own: KeyLimits) -> None:
         InvalidError: names the field.
 
     """
-    check_rates("limits", own)
+    if own.rpm is None and own.tpm is None and own.spend_limits:
+        check_burst("limits.request_burst", own.request_burst, "limits.rpm", own.rpm)
+        check_burst("limits.token_burst", own.token_burst, "limits.tpm", own.tpm)
+    else:
+        check_rates("limits", own)
+    check_spend("limits.spend_limits", own.spend_limits, own.shadow)
     has = [reason for field, reason in _OWN if getattr(own, field) is not None]
+    has += sorted(reasons_of(own.spend_limits))
     check_shadow("limits.shadow", own.shadow, has, "the key has no such limit of its own")
 
 

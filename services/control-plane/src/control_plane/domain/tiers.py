@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from contracts.admission import LimitReason, Policy, Rates
+from control_plane.domain import spend
 from control_plane.domain.errors import InvalidError
 from control_plane.domain.rates import check_burst, check_rates, check_shadow
 
@@ -71,6 +72,7 @@ def check(numbers: TierNumbers) -> None:
     for name, each in rates.items():
         check_rates(name, each)
     _check_parts(policy, rates)
+    spend.check_spend("spend_limits", policy.spend_limits, policy.shadow)
     check_shadow("shadow", policy.shadow, tuple(reasons_of(policy)), "the tier has no such limit")
 
 
@@ -121,4 +123,6 @@ def reasons_of(policy: Policy) -> set[LimitReason]:
         LimitReason.DAY_REQUESTS: policy.daily_requests,
         LimitReason.DAY_TOKENS: policy.daily_tokens,
     }
-    return {reason for reason, limit in has.items() if limit}
+    return {reason for reason, limit in has.items() if limit} | spend.reasons_of(
+        policy.spend_limits
+    )

@@ -13,10 +13,11 @@ from control_plane.handlers import (
     records,
     teams,
     tiers,
+    webhooks,
 )
 from control_plane.handlers.services import Services
 
-_ROUTERS = (teams, keys, accounts, limits, records, tiers, prices, events)
+_ROUTERS = (teams, keys, accounts, limits, records, tiers, prices, events, webhooks)
 
 
 def api(services: Services) -> FastAPI:

@@ -18,7 +18,22 @@ NEW_TEAM: Json = {"team_id": "demo", "name": "Demo", "tier_id": "tier_1"}
 TEAM: Json = NEW_TEAM | {"tier_version": 1, "created_at": _MORNING}
 CHANGED_TEAM: Json = TEAM | {"tier_id": "tier_2", "tier_version": 2, "event_id": _EVENT_ID}
 
-KEY_LIMITS: Json = {"rpm": 5, "tpm": None, "request_burst": 2, "token_burst": 0, "shadow": []}
+KEY_LIMITS: Json = {
+    "rpm": 5,
+    "tpm": None,
+    "request_burst": 2,
+    "token_burst": 0,
+    "spend_limits": [
+        {
+            "period": "month",
+            "scope": "key",
+            "limit_usd": "20",
+            "mode": "hard",
+            "thresholds": [80, 100],
+        }
+    ],
+    "shadow": [],
+}
 NEW_KEY: Json = {
     "name": "batch jobs",
     "allowed_models": ["gpt-4o-mini"],
@@ -64,6 +79,15 @@ TIER_NUMBERS: Json = {
     "model_rates": {
         "gpt-4o-mini": {"rpm": None, "tpm": 50_000, "request_burst": 0, "token_burst": 0}
     },
+    "spend_limits": [
+        {
+            "period": "day",
+            "scope": "team",
+            "limit_usd": "25",
+            "mode": "hard",
+            "thresholds": [50, 80, 95, 100],
+        }
+    ],
     "shadow": ["model_tokens"],
 }
 TIER: Json = TIER_NUMBERS | {
@@ -128,6 +152,7 @@ EXPLANATION: Json = {
     "reset_us": 2_000_000,
     "retry_after_us": 2_000_000,
     "shadow": False,
+    "usd": None,
 }
 LIMITS: Json = {
     "team_id": "demo",
@@ -213,6 +238,29 @@ EVENT: Json = {
     },
     "created_at": _NOON,
     "published_at": _NOON,
+}
+
+DELIVERY: Json = {
+    "message_id": "spend-0f3b1c2d4e5f60718293a4b5c6d7e8f90a1b2c3d",
+    "type": "spend.threshold",
+    "data": {
+        "team_id": "demo",
+        "period": "day",
+        "starts_at_us": 1_896_048_000_000_000,
+        "ends_at_us": 1_896_134_400_000_000,
+        "limit_usd": "25",
+        "mode": "hard",
+        "threshold_percent": 80,
+        "spent_usd": "20.000099",
+        "crossed_at_us": 1_896_091_200_000_000,
+    },
+    "created_at": _NOON,
+    "attempts": 1,
+    "next_attempt_at": None,
+    "last_status": 204,
+    "last_error": None,
+    "delivered_at": _NOON,
+    "given_up_at": None,
 }
 
 

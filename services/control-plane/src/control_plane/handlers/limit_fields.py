@@ -1,17 +1,19 @@
 """Further limits of tiers and keys, as operators give them and are told them; off unless given."""
 
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
 from pydantic_core import PydanticCustomError
 
 from contracts.admission import LimitReason
-from control_plane.domain import tiers
+from contracts.spend import SpendMode, SpendPeriod, SpendScope
+from control_plane.domain import spend, tiers
 from control_plane.handlers.fields import Asked, AskedUsd, Model
 from kit.money import format_usd
 
 _MOST_MODELS = 200
+_MOST_SPEND_LIMITS = 4
 
 
 def _weight(weight: Decimal) -> Decimal:
@@ -56,12 +58,61 @@ class Rates(Asked):
     )
 
 
+def _spend_limit(limit_usd: Decimal) -> Decimal:
+    if not 0 <= limit_usd < spend.CEILING_USD or limit_usd != round(limit_usd, spend.MAX_DECIMALS):
+        raise PydanticCustomError(
+            "spend_limit",
+            "must be at least 0 and below {ceiling}, with {decimals} decimals at most",
+            {"ceiling": str(spend.CEILING_USD), "decimals": spend.MAX_DECIMALS},
+        )
+    return limit_usd
+
+
+SpendLimitUsd = Annotated[
+    AskedUsd, AfterValidator(_spend_limit), PlainSerializer(format_usd, return_type=str)
+]
+Thresholds = Annotated[
+    tuple[Annotated[int, Field(strict=True, ge=1, le=1_000)], ...], Field(max_length=20)
+]
+
+
+class AnySpendLimit(Asked):
+    """Money that may be spent in a calendar day or month of `time_zone`."""
+
+    period: SpendPeriod
+    limit_usd: SpendLimitUsd | None = Field(description="0 blocks; null doesn't limit.")
+    mode: SpendMode = Field(
+        default=SpendMode.HARD,
+        description="`hard` refuses once so much is spent; `soft` refuses nobody and is told.",
+    )
+    thresholds: Thresholds = Field(
+        default=(50, 80, 95, 100),
+        description="Percent of the limit at which an event and a webhook tell of it, once a"
+        " period.",
+    )
+
+
+class SpendLimit(AnySpendLimit):
+    """A limit of spend of a team, or of each of its API keys by itself."""
+
+    scope: SpendScope = SpendScope.TEAM
+
+
+class KeySpendLimit(AnySpendLimit):
+    """A limit of spend of one API key, in the place of that which its tier gives every key."""
+
+    scope: Literal[SpendScope.KEY] = SpendScope.KEY
+
+
 class KeyLimits(Rates):
     """What a key has of its own. What isn't given stays as the tier's `key_rates` have it.
 
     The team's limits hold as well, whatever a key's say.
     """
 
+    spend_limits: Annotated[tuple[KeySpendLimit, ...], Field(max_length=_MOST_SPEND_LIMITS)] = (
+        Field(default=(), description="One of each period at most.")
+    )
     shadow: tuple[LimitReason, ...] = Field(
         default=(),
         description="Limits of its own that are decided, counted and told, and refuse nobody.",
@@ -112,6 +163,9 @@ class FurtherLimits(BaseModel):
     model_rates: Annotated[dict[Model, Rates], Field(max_length=_MOST_MODELS)] = Field(
         default={}, description="What a team may use of a model, by the name that clients ask for."
     )
+    spend_limits: Annotated[tuple[SpendLimit, ...], Field(max_length=_MOST_SPEND_LIMITS)] = Field(
+        default=(), description="One of each period and scope at most."
+    )
     shadow: tuple[LimitReason, ...] = Field(
         default=(),
         description="Limits that are decided, counted and told, and refuse nobody.",
@@ -127,4 +181,9 @@ def as_stored(further: FurtherLimits) -> dict[str, Any]:
 
 def key_limits_as_stored(own: KeyLimits | None) -> dict[str, Any]:
     """Return what is kept of a key's own limits: those that are given; None: nothing."""
-    return {} if own is None else own.model_dump(mode="json", exclude_defaults=True)
+    if own is None:
+        return {}
+    stored = own.model_dump(mode="json", exclude_defaults=True)
+    for limit in stored.get("spend_limits", ()):
+        limit["scope"] = SpendScope.KEY.value
+    return stored

@@ -4,13 +4,21 @@ import msgspec
 from fastapi import APIRouter
 from pydantic import Field
 
-from contracts.admission import KeyLimits, LimitReason, LimitScope, LimitsRequest
+from contracts.admission import (
+    KeyLimits,
+    LimitExplanation,
+    LimitReason,
+    LimitScope,
+    LimitsRequest,
+)
 from control_plane import store
+from control_plane.domain.spend import REASONS
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
-from control_plane.handlers.fields import Id, Model, Told
+from control_plane.handlers.fields import Id, Model, Told, Usd
 from control_plane.handlers.openapi import not_found
 from control_plane.handlers.services import Known
+from kit.money import usd_from_nano
 
 router = APIRouter(prefix="/admin/v1/teams/{team_id}", tags=["limits"])
 
@@ -42,6 +50,14 @@ class LimitState(Told):
     remaining_day_tokens: int | None
 
 
+class SpendAmounts(Told):
+    """A limit of spend in USD."""
+
+    limit: Usd
+    used: Usd
+    remaining: Usd
+
+
 class Explanation(Told):
     """One limit as the next request would meet it."""
 
@@ -49,15 +65,18 @@ class Explanation(Told):
 
     reason: LimitReason
     scope: LimitScope
-    limit: int = Field(description="Per minute, at once, or a day.")
-    known: bool = Field(description="False: the day isn't counted yet; the next request has it so.")
-    used: int = Field(description="In debt, in flight, or counted today.")
+    limit: int = Field(description="Per minute, at once, or a period; of spend nano-USD.")
+    known: bool = Field(
+        description="False: the period isn't counted yet; the next request has it so."
+    )
+    used: int = Field(description="In debt, in flight, or counted in the period.")
     remaining: int
     reset_us: int | None = Field(
         description="Microseconds until nothing of it is used any more; null: nobody can tell."
     )
     retry_after_us: int = Field(description="Microseconds until it admits; 0: it does.")
     shadow: bool = Field(description="It refuses nobody.")
+    usd: SpendAmounts | None = Field(description="The same of a limit of spend; null: it is none.")
 
 
 class Limits(Told):
@@ -123,7 +142,16 @@ async def get_limits(
         token_tat_us=reply.token_tat_us,
         limits=state,
         decides=reply.decides,
-        explained=[
-            Explanation.model_validate(one, from_attributes=True) for one in reply.explained
-        ],
+        explained=[_explain(one) for one in reply.explained],
     )
+
+
+def _explain(one: LimitExplanation) -> Explanation:
+    amounts = None
+    if one.reason in REASONS.values():
+        amounts = SpendAmounts(
+            limit=usd_from_nano(one.limit),
+            used=usd_from_nano(one.used),
+            remaining=usd_from_nano(one.remaining),
+        )
+    return Explanation(**msgspec.structs.asdict(one), usd=amounts)

@@ -5,6 +5,7 @@ Every function works in the transaction of the session it is given; database.py 
 
 from control_plane.store import (
     accounts,
+    deliveries,
     idempotency,
     keys,
     outbox,
@@ -14,4 +15,14 @@ from control_plane.store import (
     tiers,
 )
 
-__all__ = ["accounts", "idempotency", "keys", "outbox", "prices", "records", "teams", "tiers"]
+__all__ = [
+    "accounts",
+    "deliveries",
+    "idempotency",
+    "keys",
+    "outbox",
+    "prices",
+    "records",
+    "teams",
+    "tiers",
+]

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from contracts.contract import encode
 from contracts.control import SPEND_THRESHOLD, SpendThreshold
 from contracts.spend import SpendLimit
 from kit import log
 from kit.calendar import UnknownTimeZoneError
+from kit.money import format_usd
 from settlement.domain.spending import (
     Crossing,
     Ended,
@@ -165,7 +165,12 @@ def _event(each: Crossing, crossed_at: Mapping[str, datetime]) -> tuple[str, byt
         spent_usd=each.spent.amount_usd,
         crossed_at_us=_unix_us(crossed_at[each.message_id]),
     )
-    return SPEND_THRESHOLD.subject_for(period.team_id), encode(message)
+    # Receivers of all kinds read it: without exponents, which the short way to write has.
+    plain = msgspec.to_builtins(message) | {
+        "limit_usd": format_usd(message.limit_usd),
+        "spent_usd": format_usd(message.spent_usd),
+    }
+    return SPEND_THRESHOLD.subject_for(period.team_id), msgspec.json.encode(plain)
 
 
 def _instant(unix_us: int) -> datetime:
