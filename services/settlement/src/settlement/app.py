@@ -27,6 +27,7 @@ from settlement.handlers.given_up import GivenUp
 from settlement.handlers.measure import Measure
 from settlement.handlers.pace import every
 from settlement.handlers.reconcile import Reconcile
+from settlement.handlers.reconcile_spend import ReconcileSpend
 from settlement.handlers.settle import Settle
 from settlement.handlers.trim import Trim
 from settlement.handlers.trim_early import TrimEarly
@@ -37,6 +38,7 @@ from settlement.store.dead_letter_stream import DeadLetterStream
 from settlement.store.prices import PriceBook
 from settlement.store.record_stream import RecordStream
 from settlement.store.records import RecordStore
+from settlement.store.spend_books import SpendBooks
 from tables import guards
 
 
@@ -102,7 +104,8 @@ async def _loops(
     trim = Trim(records, stream, clock, settings.replay_window_s)
     accounted = Accounted(records, stream, DeadLetterStream(client, CONSUMER))
     trim_early = TrimEarly(records, stream, accounted, clock, settings.early_trim_share)
-    reconcile = Reconcile(balances, accounts, stream)
+    spend = ReconcileSpend(balances, SpendBooks(engine), stream, clock)
+    reconcile = Reconcile(balances, accounts, stream, spend)
     return {
         "measure": every(settings.measure_interval_s, measure.tick, "measure"),
         "trim": every(settings.trim_interval_s, trim.tick, "trim"),

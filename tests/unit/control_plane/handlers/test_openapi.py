@@ -90,6 +90,8 @@ def test_every_address_of_the_contract_is_there(document: Json) -> None:
         "GET /prices",
         "GET /events",
         "GET /events/{event_id}",
+        "GET /webhook-deliveries",
+        "GET /webhook-deliveries/{message_id}",
     }
 
 

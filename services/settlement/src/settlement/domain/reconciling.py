@@ -20,6 +20,14 @@ class CachedBalance:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedSpend:
+    """What Redis counts as spent in a period, and the account's version it belongs to."""
+
+    amount_nano_usd: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class AccountState:
     """A team's settled balance, read from the database after the cached one was read."""
 
@@ -60,3 +68,26 @@ def next_step(
     if cached != seen_before:
         return Step.LOOK_AGAIN
     return Step.REPAIR if cached.version == account.version else Step.REFRESH
+
+
+@dataclass(frozen=True, slots=True)
+class SettledSpend:
+    """What was settled of a period, read from the database after the counted spend was read."""
+
+    amount_nano_usd: int
+    version: int
+    has_pending: bool
+
+
+def next_spend_step(
+    counted: CountedSpend, settled: SettledSpend, seen_before: CountedSpend | None
+) -> Step:
+    """Decide about the spend of one period, as `next_step` does about a balance.
+
+    Versions may differ where the amounts don't: a credit raises one and spends nothing.
+    """
+    if counted.version > settled.version:
+        return Step.AHEAD
+    if settled.has_pending or counted.amount_nano_usd == settled.amount_nano_usd:
+        return Step.NOTHING
+    return Step.REPAIR if counted == seen_before else Step.LOOK_AGAIN

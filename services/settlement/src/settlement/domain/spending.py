@@ -113,6 +113,26 @@ def limits_by_period(
     return found
 
 
+def current_periods(
+    team_id: str, limits: TeamLimits, key_ids: Iterable[str], now_us: int
+) -> set[Period]:
+    """Return the periods of a team and of these keys of it that a moment (unix µs) is in.
+
+    Raises:
+        kit.calendar.UnknownTimeZoneError: this machine doesn't know the team's.
+
+    """
+    # The team's hold for it also where none of its keys is known.
+    nobodys = Ended(team_id, "", now_us)
+    whole = {
+        _period(nobodys, limit, limits.time_zone)
+        for limit in limits.tier
+        if limit.scope is SpendScope.TEAM and limit.limit_usd is not None
+    }
+    now = [Ended(team_id, key_id, now_us) for key_id in key_ids]
+    return whole | set(limits_by_period({team_id: limits}, now))
+
+
 def _period(ended: Ended, limit: SpendLimit, time_zone: str) -> Period:
     around = days_around if limit.period is SpendPeriod.DAY else months_around
     starts_at_us, ends_at_us = around(ended.ended_at_us, time_zone).period_of(ended.ended_at_us)

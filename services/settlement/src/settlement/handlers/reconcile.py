@@ -9,6 +9,7 @@ from kit import log
 from redis_scripts import BalanceRefresh, BalanceRepair, SettledBalance
 from settlement.domain.reconciling import AccountState, CachedBalance, Step, next_step
 from settlement.handlers.metrics import DRIFT, REPAIRS
+from settlement.handlers.reconcile_spend import ReconcileSpend
 from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
 from settlement.store.record_stream import RecordStream
@@ -28,8 +29,14 @@ class Reconcile:
     """Looks at every cached balance. Replicas may do so side by side: repairs are conditional."""
 
     def __init__(
-        self, balances: BalanceCache, accounts: AccountStore, stream: RecordStream
+        self,
+        balances: BalanceCache,
+        accounts: AccountStore,
+        stream: RecordStream,
+        spend: ReconcileSpend | None = None,
     ) -> None:
+        """`spend` looks at the same teams' spend; None: nobody does."""
+        self._spend = spend
         self._balances = balances
         self._accounts = accounts
         self._stream = stream
@@ -58,6 +65,8 @@ class Reconcile:
                     kept = await self._look(sighting, account, consumed_through)
                     if kept is not None:
                         sightings[cached.team_id] = kept
+            if self._spend is not None:
+                await self._spend.look([cached.team_id for cached in chunk], consumed_through)
         self._sightings = sightings
 
     async def _look(

@@ -1,6 +1,7 @@
-"""The account balance cache in Redis: refreshed under its fence, compared, repaired."""
+"""Cached balances and counted spend in Redis: refreshed under fences, compared, repaired."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisClusterException, RedisError
@@ -15,10 +16,18 @@ from redis_scripts import (
     SettledBalance,
     Spend,
     SpendRefresh,
+    SpendRepair,
 )
-from redis_scripts.keys import BALANCE_PATTERN, team_keys, team_of_balance_key
-from settlement.domain.reconciling import CachedBalance
-from settlement.domain.spending import Spent
+from redis_scripts import CountedSpend as ReadSpend
+from redis_scripts.keys import (
+    BALANCE_PATTERN,
+    spend_counter,
+    team_keys,
+    team_of_balance_key,
+    version_of,
+)
+from settlement.domain.reconciling import CachedBalance, CountedSpend, SettledSpend
+from settlement.domain.spending import Period, Spent
 from settlement.errors import CacheUnavailableError
 
 # Keys that the server looks at for one answer; it answers other calls in between.
@@ -28,7 +37,7 @@ _CLIENT_ERRORS = (RedisError, RedisClusterException, OSError, RuntimeError)
 
 
 class BalanceCache:
-    """Every team's cached balance. Amounts are integer nano-USD."""
+    """Every team's cached balance and counted spend. Amounts are integer nano-USD."""
 
     def __init__(self, client: RedisClient, scripts: RedisScripts) -> None:
         self._client = client
@@ -72,6 +81,50 @@ class BalanceCache:
         except RedisScriptsError as error:
             raise CacheUnavailableError(type(error).__name__) from error
 
+    async def counted_spend(self, periods: Sequence[Period]) -> dict[Period, CountedSpend]:
+        """Return what is counted as spent in these periods; one that isn't counted is missing.
+
+        Raises:
+            CacheUnavailableError: Redis doesn't answer.
+
+        """
+        try:
+            pipeline = self._pipeline()
+            for period in periods:
+                place = spend_counter(period.starts_at_us, period.ends_at_us, period.key_id)
+                names = (each.of(period.team_id) for each in (place, version_of(place)))
+                pipeline.execute_command("MGET", *names)
+            answers = await pipeline.execute()
+        except _CLIENT_ERRORS as error:
+            raise CacheUnavailableError(f"redis: {type(error).__name__}") from error
+        return {
+            period: CountedSpend(int(spent), int(version))
+            for period, (spent, version) in zip(periods, answers, strict=True)
+            if spent is not None and version is not None
+        }
+
+    async def repair_spend(
+        self, period: Period, counted: CountedSpend, settled: SettledSpend
+    ) -> SpendRepair:
+        """Count what was settled of a period, unless what is counted moved since it was read.
+
+        Raises:
+            CacheUnavailableError: set or not.
+
+        """
+        wanted = Spend(
+            period.key_id,
+            period.starts_at_us,
+            period.ends_at_us,
+            settled.amount_nano_usd,
+            settled.version,
+        )
+        read = ReadSpend(counted.amount_nano_usd, counted.version)
+        try:
+            return await self._scripts.repair_spend(period.team_id, read, wanted)
+        except RedisScriptsError as error:
+            raise CacheUnavailableError(type(error).__name__) from error
+
     async def all(self) -> AsyncIterator[list[CachedBalance]]:
         """Yield every cached balance, some hundred at a time. Extends no life.
 
@@ -96,12 +149,13 @@ class BalanceCache:
         except _CLIENT_ERRORS as error:
             raise CacheUnavailableError(f"redis: {type(error).__name__}") from error
 
+    def _pipeline(self) -> Any:  # noqa: ANN401 - a cluster's and a server's have no common type
+        if isinstance(self._client, Redis):
+            return self._client.pipeline(transaction=False)
+        return self._client.pipeline()
+
     async def _read(self, team_ids: Sequence[str]) -> list[CachedBalance]:
-        pipeline = (
-            self._client.pipeline(transaction=False)
-            if isinstance(self._client, Redis)
-            else self._client.pipeline()
-        )
+        pipeline = self._pipeline()
         for team_id in team_ids:
             keys = team_keys(team_id)
             # One command, so that a balance and its version belong together; spelt out, because

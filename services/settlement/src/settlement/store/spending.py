@@ -5,8 +5,10 @@ All of it in the transaction that charges, by who holds the accounts.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from contracts.control import SPEND_THRESHOLD, SpendThreshold
@@ -34,6 +36,8 @@ _LIMITS = statement("spend_limits")
 _ADVANCE = statement("advance_spend")
 _CROSS = statement("cross_thresholds")
 _OWE = statement("owe_events")
+_STATES = statement("spend_states")
+_KEYS = statement("team_keys")
 
 # Ledger entries that are summed up in one transaction. A limit that is new in the middle of a month
 # may find more; then it takes several.
@@ -84,29 +88,40 @@ async def advance(connection: AsyncConnection, periods: Sequence[Period]) -> lis
     """Sum up what was settled of some periods, whose accounts this transaction holds."""
     if not periods:
         return []
+    return [_spent(row) for row in await connection.execute(_ADVANCE, _wanted(periods))]
+
+
+async def states(
+    connection: AsyncConnection, periods: Sequence[Period]
+) -> list[tuple[Spent, bool]]:
+    """Return what was settled of some periods, and whether anything of their team is pending."""
+    rows = await connection.execute(_STATES, _wanted(periods))
+    return [(_spent(row), row.has_pending) for row in rows]
+
+
+async def keys_of(connection: AsyncConnection, team_ids: Iterable[str]) -> dict[str, Sequence[str]]:
+    """Return the ids of the teams' keys; a team without keys is missing."""
+    rows = await connection.execute(_KEYS, {"team_ids": list(team_ids)})
+    return {row.team_id: row.key_ids for row in rows}
+
+
+def _wanted(periods: Sequence[Period]) -> dict[str, object]:
     # In one order everywhere, though the accounts that are held keep others away anyhow.
     ordered = sorted(periods, key=lambda one: (one.team_id, one.key_id or "", one.starts_at_us))
-    rows = await connection.execute(
-        _ADVANCE,
-        {
-            "team_ids": [one.team_id for one in ordered],
-            "api_key_ids": [one.key_id or WHOLE_TEAM for one in ordered],
-            "starts_at": [_instant(one.starts_at_us) for one in ordered],
-            "ends_at": [_instant(one.ends_at_us) for one in ordered],
-            "entries": _MOST_ENTRIES,
-        },
+    return {
+        "team_ids": [one.team_id for one in ordered],
+        "api_key_ids": [one.key_id or WHOLE_TEAM for one in ordered],
+        "starts_at": [_instant(one.starts_at_us) for one in ordered],
+        "ends_at": [_instant(one.ends_at_us) for one in ordered],
+        "entries": _MOST_ENTRIES,
+    }
+
+
+def _spent(row: Row[Any]) -> Spent:
+    period = Period(
+        row.team_id, row.api_key_id or None, _unix_us(row.starts_at), _unix_us(row.ends_at)
     )
-    return [
-        Spent(
-            Period(
-                row.team_id, row.api_key_id or None, _unix_us(row.starts_at), _unix_us(row.ends_at)
-            ),
-            row.amount_usd,
-            row.account_version,
-            row.is_current,
-        )
-        for row in rows
-    ]
+    return Spent(period, row.amount_usd, row.account_version, row.is_current)
 
 
 async def _cross(connection: AsyncConnection, reached: Sequence[Crossing]) -> list[Crossing]:
