@@ -93,7 +93,7 @@ async def test_a_key_has_limits_of_its_own_until_they_are_taken_away(
     path = f"/teams/{await open_team(operator)}/keys"
     own = {"rpm": 5, "request_burst": 2, "shadow": ["key_requests"]}
     made = await told(operator.post(path, json={"limits": own}), 201)
-    assert made["limits"] == {"tpm": None, "token_burst": 0} | own
+    assert made["limits"] == {"tpm": None, "token_burst": 0, "spend_limits": []} | own
 
     narrower = {"limits": {"tpm": 9}, "allowed_models": ["m"], "name": "narrow"}
     changed = await told(operator.patch(f"/keys/{made['key_id']}", json=narrower))
@@ -262,3 +262,49 @@ async def test_only_a_valid_key_is_rotated(operator: httpx.AsyncClient) -> None:
     await told(operator.delete(f"/keys/{made['key_id']}"))
     await refused(operator.post(f"/keys/{made['key_id']}/rotate", json={}), 409, "key_revoked")
     await refused(operator.post("/keys/nothing/rotate", json={}), 404, "key_not_found")
+
+
+async def test_a_key_has_a_limit_of_spend_of_its_own(operator: httpx.AsyncClient) -> None:
+    path = f"/teams/{await open_team(operator)}/keys"
+    own = {"period": "month", "limit_usd": "2.50", "thresholds": [90]}
+    made = await told(operator.post(path, json={"limits": {"spend_limits": [own]}}), 201)
+    told_back = {"scope": "key", "mode": "hard", "limit_usd": "2.5"}
+    assert made["limits"]["spend_limits"] == [own | told_back]
+    again = await told(operator.patch(f"/keys/{made['key_id']}", json={"limits": made["limits"]}))
+    assert again["event_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "field"),
+    [
+        pytest.param(
+            {"spend_limits": [{"period": "day", "limit_usd": "1", "scope": "team"}]},
+            "invalid_value",
+            "limits.spend_limits.0.scope",
+            id="of the team",
+        ),
+        pytest.param(
+            {"spend_limits": [{"period": "day", "limit_usd": "1"}] * 2},
+            "invalid_value",
+            "limits.spend_limits.1",
+            id="the same twice",
+        ),
+        pytest.param(
+            {"spend_limits": [{"period": "day", "limit_usd": "1"}], "shadow": ["key_month_spend"]},
+            "invalid_value",
+            "limits.shadow",
+            id="a shadow of none",
+        ),
+        pytest.param(
+            {"spend_limits": [{"period": "day", "limit_usd": "1"}], "request_burst": 1},
+            "invalid_value",
+            "limits.request_burst",
+            id="a burst of none",
+        ),
+    ],
+)
+async def test_impossible_limits_of_spend_of_a_key_are_refused(
+    operator: httpx.AsyncClient, limits: Json, code: str, field: str
+) -> None:
+    path = f"/teams/{await open_team(operator)}/keys"
+    await refused(operator.post(path, json={"limits": limits}), 422, code, field)

@@ -38,7 +38,12 @@ FURTHER = {
     "time_zone": "Europe/Berlin",
     "key_rates": {"rpm": 10, "request_burst": 5},
     "model_rates": {"gpt-4o-mini": {"tpm": 50_000}},
-    "shadow": ["model_tokens", "day_requests"],
+    "spend_limits": [
+        {"period": "day", "limit_usd": "25.00"},
+        {"period": "month", "limit_usd": None, "thresholds": []},
+        {"period": "month", "scope": "key", "limit_usd": "0.000000001", "mode": "soft"},
+    ],
+    "shadow": ["model_tokens", "day_requests", "day_spend"],
 }
 
 
@@ -224,6 +229,104 @@ async def test_impossible_numbers_are_refused_by_name(
     put = operator.put(f"/tiers/{tier_id}", json={"rpm": 60, "tpm": 60_000} | changed)
     assert field in await refused(put, 422, code, field)
     await refused(operator.get(f"/tiers/{tier_id}"), 404, "tier_not_found")
+
+
+DAY: Json = {"period": "day", "limit_usd": "5"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "field"),
+    [
+        pytest.param([DAY, DAY], "invalid_value", "spend_limits.1", id="the same twice"),
+        pytest.param(
+            [DAY | {"limit_usd": "-1"}], "invalid_value", "spend_limits.0.limit_usd", id="negative"
+        ),
+        pytest.param(
+            [DAY | {"limit_usd": 5}], "invalid_value", "spend_limits.0.limit_usd", id="a number"
+        ),
+        pytest.param(
+            [DAY | {"limit_usd": "1000000000"}],
+            "invalid_value",
+            "spend_limits.0.limit_usd",
+            id="a billion",
+        ),
+        pytest.param(
+            [DAY | {"limit_usd": "0.0000000001"}],
+            "invalid_value",
+            "spend_limits.0.limit_usd",
+            id="ten decimals",
+        ),
+        pytest.param(
+            [{"period": "day"}], "missing_field", "spend_limits.0.limit_usd", id="no amount"
+        ),
+        pytest.param(
+            [{"limit_usd": "5"}], "missing_field", "spend_limits.0.period", id="no period"
+        ),
+        pytest.param(
+            [DAY | {"period": "year"}], "invalid_value", "spend_limits.0.period", id="a year"
+        ),
+        pytest.param(
+            [DAY | {"scope": "model"}], "invalid_value", "spend_limits.0.scope", id="of a model"
+        ),
+        pytest.param(
+            [DAY | {"mode": "firm"}], "invalid_value", "spend_limits.0.mode", id="another mode"
+        ),
+        pytest.param(
+            [DAY | {"thresholds": [0]}],
+            "invalid_value",
+            "spend_limits.0.thresholds.0",
+            id="no percent",
+        ),
+        pytest.param(
+            [DAY | {"thresholds": [80, 50]}],
+            "invalid_value",
+            "spend_limits.0.thresholds",
+            id="thresholds that fall",
+        ),
+        pytest.param(
+            [DAY | {"thresholds": [50, 50]}],
+            "invalid_value",
+            "spend_limits.0.thresholds",
+            id="a threshold twice",
+        ),
+        pytest.param(
+            [DAY | {"currency": "EUR"}], "unknown_field", "spend_limits.0.currency", id="unknown"
+        ),
+        pytest.param(
+            [DAY, DAY | {"scope": "key", "limit_usd": "5.01"}],
+            "invalid_value",
+            "spend_limits.1.limit_usd",
+            id="a key's above the team's",
+        ),
+        pytest.param(
+            [DAY, DAY | {"period": "month", "limit_usd": "4"}],
+            "invalid_value",
+            "spend_limits.0.limit_usd",
+            id="a day's above the month's",
+        ),
+    ],
+)
+async def test_impossible_limits_of_spend_are_refused(
+    operator: httpx.AsyncClient, limits: list[Json], code: str, field: str
+) -> None:
+    numbers = {"rpm": 60, "tpm": 60_000, "spend_limits": limits}
+    await refused(operator.put(f"/tiers/{new_name('tier')}", json=numbers), 422, code, field)
+
+
+async def test_possible_limits_of_spend_are_told(operator: httpx.AsyncClient) -> None:
+    limits = [
+        DAY | {"limit_usd": "0", "scope": "key"},
+        DAY | {"limit_usd": "999999999.999999999", "mode": "soft", "thresholds": []},
+        {"period": "month", "limit_usd": None, "scope": "key"},
+        {"period": "month", "limit_usd": "7.10", "mode": "soft", "thresholds": [1, 1000]},
+    ]
+    numbers = {"rpm": 60, "tpm": 60_000, "spend_limits": limits}
+    made = await told(operator.put(f"/tiers/{new_name('tier')}", json=numbers), 201)
+    defaults = {"scope": "team", "mode": "hard", "thresholds": [50, 80, 95, 100]}
+    assert made["spend_limits"] == [
+        *(defaults | limit for limit in limits[:3]),
+        defaults | limits[3] | {"limit_usd": "7.1"},
+    ]
 
 
 @pytest.mark.parametrize("missing", ["rpm", "tpm"])

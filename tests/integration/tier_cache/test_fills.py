@@ -6,19 +6,26 @@ from typing import Any
 
 import pytest
 from integration.desk import Desk
-from integration.tables.rows import add_record
+from integration.tables.rows import add_record, new_name
 from redis.asyncio import Redis
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from contracts.cache import BalanceFillRequest, DayFillRequest, TierResolveRequest
+from contracts.cache import (
+    BalanceFillRequest,
+    DayFillRequest,
+    SpendFillRequest,
+    TierResolveRequest,
+)
 from contracts.errors import ErrorCode
 from kit import postgres
 from kit.bus.serving import ReplyError
-from redis_scripts import DayUsage, RedisScripts
-from redis_scripts.keys import TeamKeys, day_counter, team_keys
+from kit.calendar import days_around
+from kit.clock import SystemClock
+from redis_scripts import DayUsage, RedisScripts, Spend
+from redis_scripts.keys import TeamKeys, day_counter, spend_counter, team_keys, version_of
 from tables.prices import TOKEN_CLASSES
 from tier_cache.domain.days import Day, Share
-from tier_cache.domain.facts import TeamBalance, TeamTier
+from tier_cache.domain.facts import PeriodSpend, TeamBalance, TeamTier
 from tier_cache.handlers.fills import Fills
 from tier_cache.settings import Settings
 from tier_cache.store import rows
@@ -54,6 +61,13 @@ class WatchedDatabase(Database):
         used = await super().day(team_id, day, waiting)
         await self._hold(team_id)
         return used
+
+    async def spend(
+        self, team_id: str, key_id: str | None, start_us: int, end_us: int
+    ) -> PeriodSpend | None:
+        spent = await super().spend(team_id, key_id, start_us, end_us)
+        await self._hold(team_id)
+        return spent
 
     async def _hold(self, team_id: str) -> None:
         self.reads.append(team_id)
@@ -304,3 +318,89 @@ async def test_a_day_of_nobody_is_not_filled(fills: Fills, operator: Redis) -> N
     request = DayFillRequest(team_id="nobody", start_us=TODAY_US, end_us=TOMORROW_US)
     assert not (await fills.fill_day(request)).found
     assert [key async for key in operator.scan_iter("quota:{nobody}:*")] == []
+
+
+def _today() -> tuple[int, int]:
+    now_us = SystemClock().now_us()
+    return days_around(now_us, "UTC").period_of(now_us)
+
+
+async def _count(operator: Redis, team_id: str, key_id: str | None) -> tuple[Any, Any]:
+    place = spend_counter(*_today(), key_id)
+    names = [place.of(team_id), version_of(place).of(team_id)]
+    spent, version = await operator.mget(names)
+    return spent, version
+
+
+async def _spend(settlement: AsyncEngine, desk: Desk, team_id: str, **record: Any) -> None:
+    """Store a pending record of one dollar a token that ends now, unless it says otherwise."""
+    price_id = await desk.add_price(new_name("model"), input="1000000", output="1000000")
+    now = rows.instant(SystemClock().now_us())
+    values = {"started_at": now, "price_id": price_id, "state": "PENDING", **_ZEROS} | record
+    await add_record(settlement, team_id, **values)
+
+
+_ZEROS = dict.fromkeys(_NO_TOKENS, 0)
+
+
+async def test_spend_is_filled_from_what_is_pending_too(
+    desk: Desk, fills: Fills, operator: Redis, settlement: AsyncEngine
+) -> None:
+    start_us, end_us = _today()
+    team_id = await desk.open_team(balance_usd="5")
+    yesterday = rows.instant(start_us - 1)
+    await _spend(settlement, desk, team_id, input_tokens=2, api_key_id="k1")
+    await _spend(settlement, desk, team_id, output_tokens=1, api_key_id="k2")
+    await _spend(settlement, desk, team_id, input_tokens=40, started_at=yesterday)
+    await _spend(
+        settlement, desk, team_id, input_tokens=8, started_at=yesterday,
+        finished_at=rows.instant(start_us), api_key_id="k1",
+    )  # fmt: skip
+    await _spend(settlement, desk, team_id, input_tokens=99, price_id="no price at all")
+    await _spend(settlement, desk, team_id, input_tokens=99, state="UNBILLABLE")
+    await _spend(settlement, desk, await desk.open_team(), input_tokens=99)
+
+    for key_id in (None, "k1", "k3"):
+        request = SpendFillRequest(team_id=team_id, key_id=key_id, start_us=start_us, end_us=end_us)
+        replies = await asyncio.gather(*(fills.fill_spend(request) for _ in range(8)))
+        assert all(reply.found for reply in replies)
+
+    assert await _count(operator, team_id, None) == (b"11000000000", b"1")
+    assert await _count(operator, team_id, "k1") == (b"10000000000", b"1")
+    assert await _count(operator, team_id, "k3") == (b"0", b"1")
+    life_ms = await operator.pexpiretime(spend_counter(start_us, end_us, None).of(team_id))
+    assert 60 * MINUTE_MS <= life_ms - end_us // 1_000 <= 63 * MINUTE_MS
+
+
+async def test_spend_that_is_counted_keeps_its_rough_debits_and_nobodys_is_not_filled(
+    desk: Desk, fills: Fills, operator: Redis
+) -> None:
+    start_us, end_us = _today()
+    team_id = await desk.open_team()
+    await operator.set(spend_counter(start_us, end_us, None).of(team_id), 7)
+    request = SpendFillRequest(team_id=team_id, start_us=start_us, end_us=end_us)
+    assert (await fills.fill_spend(request)).found
+    assert (await _count(operator, team_id, None))[0] == b"7"
+    await desk.delete_team(team_id)
+    for nobody in (team_id, "nobody-at-all"):
+        request = SpendFillRequest(team_id=nobody, start_us=start_us, end_us=end_us)
+        assert not (await fills.fill_spend(request)).found
+
+
+async def test_a_late_spend_fill_does_not_undo_a_settlement(
+    desk: Desk, database: WatchedDatabase, fills: Fills, scripts: RedisScripts, operator: Redis
+) -> None:
+    """The counter is settled and lost again while the fill holds what it read before."""
+    start_us, end_us = _today()
+    team_id = await desk.open_team(balance_usd="1")
+    database.pass_on.clear()
+    request = SpendFillRequest(team_id=team_id, start_us=start_us, end_us=end_us)
+    late = asyncio.create_task(fills.fill_spend(request))
+    await database.was_read.wait()
+    await desk.adjust(team_id, "1")
+    await scripts.refresh_spend(team_id, Spend(None, start_us, end_us, 5, 2))
+    await operator.delete(spend_counter(start_us, end_us, None).of(team_id))
+    database.pass_on.set()
+    assert (await late).found
+    assert database.reads == [team_id] * 2
+    assert await _count(operator, team_id, None) == (b"0", b"2")

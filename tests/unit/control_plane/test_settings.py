@@ -34,9 +34,18 @@ def test_neither_secret_has_a_default(missing: str) -> None:
         ("QUOTAGATE_OUTBOX_ACK_TIMEOUT_S", "-1"),
         ("QUOTAGATE_LIMITS_TIMEOUT_S", "soon"),
         ("QUOTAGATE_IDEMPOTENCY_RETENTION_H", "0"),
+        ("QUOTAGATE_WEBHOOK_URL", "ftp://somewhere"),
+        ("QUOTAGATE_WEBHOOK_SECRET", "whsec_short"),
+        ("QUOTAGATE_WEBHOOK_TIMEOUT_S", "0"),
+        ("QUOTAGATE_WEBHOOK_PATIENCE_H", "0"),
     ],
 )
 def test_a_wrong_one_is_named_and_its_value_is_not_told(name: str, value: str) -> None:
     with pytest.raises(SettingsError, match=f"^{name}: ") as caught:
         load(ControlPlaneSettings, ENOUGH | {name: value})
     assert "guessable" not in str(caught.value)
+
+
+def test_a_webhook_needs_a_secret() -> None:
+    with pytest.raises(SettingsError, match=r"^QUOTAGATE_WEBHOOK_SECRET: "):
+        load(ControlPlaneSettings, ENOUGH | {"QUOTAGATE_WEBHOOK_URL": "https://example.com/hook"})
