@@ -2,7 +2,7 @@
 
 A cached fact carries the version of the row it was read from, and an older one never replaces it.
 After a restore the rows begin again at older versions, so a cached balance or tier from before it
-would stay for up to an hour.
+would stay for up to an hour, and what was counted as spent until its period ends.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from kit.redis import RedisClient
 from quotagate.cached_teams import cached_teams, for_each
 from quotagate.statements import statement
-from redis_scripts.keys import TEAM_PATTERN, TeamKeys, team_of_fenced_key
+from redis_scripts.keys import SPEND_PATTERN, TEAM_PATTERN, TeamKeys, team_of_fenced_key
 
 _TEAMS = statement(Path(__file__).with_name("sql"), "teams")
+_SCAN_KEYS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def is_newer(cached: Cached, stored: Stored | None) -> bool:
 async def forget_newer(client: RedisClient, engine: AsyncEngine) -> list[str]:
     """Remove tier and balance of each team of which the cache knows what the database doesn't.
 
-    Debts and leases stay. Returns the teams in the order of their ids. Balances and tiers come back
+    What is counted as spent is removed of every team: it is counted anew from the database by the
+    next call, and its keys live longer than a balance, by which one could tell. Debts and leases
+    stay. Returns the teams in the order of their ids. Balances and tiers come back
     from the database with the next call of each.
 
     Raises:
@@ -68,6 +71,9 @@ async def forget_newer(client: RedisClient, engine: AsyncEngine) -> list[str]:
         newer = [t for t in team_ids if is_newer(cached[t], stored.get(t))]
         await _forget(client, newer)
         forgotten.update(newer)
+    async for key in client.scan_iter(match=SPEND_PATTERN, count=_SCAN_KEYS):
+        # One by one: in a cluster they lie in different slots.
+        await client.unlink(key)
     return sorted(forgotten)
 
 

@@ -19,7 +19,6 @@ from control_plane.domain.webhooks import Fate, Owed, body_of, fate, headers_of,
 from control_plane.store import deliveries
 from control_plane.store.database import Database, now
 from kit import log
-from kit.crashpoint import crash_at
 from kit.postgres import CONNECTION_ERRORS
 
 _BATCH = 20
@@ -91,7 +90,6 @@ class Deliver:
         body = body_of(owed)
         headers = headers_of(owed.message_id, body, int(instant.timestamp()), self._terms.secrets)
         answer = await self._receiver.post(headers, body)
-        crash_at("control_plane.sent")
         became = fate(answer, instant - owed.created_at, self._terms.patience)
         pause = timedelta(seconds=pause_s(owed.attempt_no, self._rng.random()))
         async with self._database.changing() as session:
