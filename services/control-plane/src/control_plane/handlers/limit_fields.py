@@ -10,7 +10,7 @@ from contracts.admission import LimitReason
 from contracts.spend import SpendMode, SpendPeriod, SpendScope
 from control_plane.domain import spend, tiers
 from control_plane.handlers.fields import Asked, AskedUsd, Model
-from kit.money import format_usd
+from kit.money import floor_nano_usd, format_usd, usd_from_nano
 
 _MOST_MODELS = 200
 _MOST_SPEND_LIMITS = 4
@@ -59,7 +59,8 @@ class Rates(Asked):
 
 
 def _spend_limit(limit_usd: Decimal) -> Decimal:
-    if not 0 <= limit_usd < spend.CEILING_USD or limit_usd != round(limit_usd, spend.MAX_DECIMALS):
+    in_nano_usd = usd_from_nano(floor_nano_usd(limit_usd))
+    if not 0 <= limit_usd < spend.CEILING_USD or in_nano_usd != limit_usd:
         raise PydanticCustomError(
             "spend_limit",
             "must be at least 0 and below {ceiling}, with {decimals} decimals at most",
