@@ -179,6 +179,13 @@ async def test_an_empty_balance_is_one_call_and_no_retry(
         "message": "Team balance is negative. Retry after the balance is refreshed.",
         "type": "insufficient_quota",
         "code": "credit_balance_exhausted",
+        "details": {
+            "reason": "balance",
+            "scope": "team",
+            "limit": None,
+            "used": None,
+            "resets_at": None,
+        },
         "param": None,
     }
     assert (await witness.counts(marker=marker))["requests"] == 0
