@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 from quotagate.stack import PortPolicy, Stack
 
 _BUILD = Path(__file__).parents[2] / "build"
+_LOGS = _BUILD / "faults-logs"
 # The edges' spool and journals, with room for both to compact their journals (4 MB each).
 _DISK_BYTES = 24 * 1024**2
 _CALL_TIMEOUT_S = 5
@@ -122,6 +123,7 @@ class World:
         """Bring everything up, healthy."""
         _remove_leftovers()
         self.folder.mkdir(parents=True)
+        _LOGS.mkdir(parents=True, exist_ok=True)
         self.crash_folder.mkdir()
         self.disk.open()
         (self.folder / "routes.toml").write_text(ROUTES, encoding="utf-8")
@@ -138,7 +140,7 @@ class World:
 
     def keep_logs(self) -> Path:
         """Copy everybody's logs to where they outlive the world; return the folder."""
-        kept = _BUILD / "faults-logs" / self.folder.name
+        kept = _LOGS / self.folder.name
         shutil.copytree(self.stack.directory / "logs", kept, dirs_exist_ok=True)
         return kept
 

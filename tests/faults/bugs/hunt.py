@@ -18,7 +18,7 @@ _TEAMS = 12
 _APPLICATIONS = 3
 _VERDICT = "verdict: "
 _KEPT = scratch.ROOT / "build" / "faults-logs" / "bugs"
-"""Where the words of runs that caught nothing are kept."""
+"""Where the logs of runs that caught nothing are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,13 @@ async def hunt(bug: Bug) -> Catch:
             stderr=asyncio.subprocess.STDOUT,
         )
         output, _ = await process.communicate()
+        catch = _read(bug, output.decode(errors="replace").strip().splitlines())
+        if not catch.caught:
+            kept = _KEPT / folder.name
+            shutil.copytree(folder / "build" / "faults-logs", kept, dirs_exist_ok=True)
+            (kept / "said.txt").write_bytes(output)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    catch = _read(bug, output.decode(errors="replace").strip().splitlines())
-    if not catch.caught:
-        _KEPT.mkdir(parents=True, exist_ok=True)
-        (_KEPT / f"{folder.name}.log").write_bytes(output)
     return catch
 
 
