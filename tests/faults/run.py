@@ -55,10 +55,11 @@ async def run(scenario: Scenario, tell: Tell = _quiet) -> Report:
             kept = world.keep_logs()
             (kept / "evidence.json").write_bytes(msgspec.json.encode(report.evidence))
             tell(f"logs and evidence are kept in {kept}")
-        return report
     except Exception:
         tell(f"logs are kept in {world.keep_logs()}")
         raise
+    else:
+        return report
     finally:
         await world.close()
 
