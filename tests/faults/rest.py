@@ -52,27 +52,30 @@ async def heal(world: World) -> list[str]:
     for armed in world.crash_folder.iterdir():
         armed.unlink(missing_ok=True)
     await world.wiring.end_all()
-    problems = []
-    for name in (*SERVERS, *PROGRAMS):
-        try:
-            await asyncio.to_thread(world.stack.wait_ready, name, _READY_WITHIN_S)
-        except UnhealthyError as error:
-            problems.append(f"not ready: {error}")
-    return problems
+    return [problem for name in (*SERVERS, *PROGRAMS) for problem in await _not_ready(world, name)]
 
 
-async def leave_phantom_debits(scene: Scene) -> None:
+async def _not_ready(world: World, name: str) -> list[str]:
+    try:
+        await asyncio.to_thread(world.stack.wait_ready, name, _READY_WITHIN_S)
+    except UnhealthyError as error:
+        return [f"not ready: {error}"]
+    return []
+
+
+async def leave_phantom_debits(scene: Scene) -> list[str]:
     """Have edges die between debit and record, for teams that fall silent after that.
 
-    Without traffic no settlement will tell the cache what is right.
+    Without traffic no settlement will tell the cache what is right. Returns which don't come back.
     """
-    world = scene.world
+    world, problems = scene.world, []
     for team in [team for team in scene.teams if team.kind == "rich"][-_PHANTOMS:]:
         armed = world.crash_folder / "edge.charged"
         armed.touch()
         await scene.clients.ask(team)
         armed.unlink(missing_ok=True)
-        await asyncio.to_thread(world.stack.wait_ready, "edge-proxy", _READY_WITHIN_S)
+        problems += await _not_ready(world, "edge-proxy")
+    return problems
 
 
 async def answers_again(scene: Scene) -> list[str]:

@@ -119,8 +119,8 @@ class _Run:
 
     async def _rest(self, scene: Scene) -> list[str]:
         """Wait until everything has come to rest; return what hasn't."""
-        await rest.leave_phantom_debits(scene)
-        problems = await rest.answers_again(scene)
+        problems = await rest.leave_phantom_debits(scene)
+        problems += await rest.answers_again(scene)
         problems += await rest.come_to_rest(self._world)
         self._tell("at rest")
         await rest.caches_come_to_agree(self._world, scene.team_ids)
