@@ -10,6 +10,7 @@ from integration.edge_proxy.world import CHAT, EdgeProcess, Team, asked, eventua
 from integration.edges.floor import LEASE_S, Floor, is_refused
 
 from contracts.control import POLICY_CHANGED, PolicyChanged
+from redis_scripts.keys import team_keys
 
 LIFE_US = int(LEASE_S * 1_000_000)
 
@@ -47,7 +48,9 @@ async def test_a_killed_edges_ten_leases_expire_and_the_room_returns(
             await broken.call
 
 
-async def test_a_stream_longer_than_a_leases_life_keeps_it(floor: Floor) -> None:
+async def test_a_stream_longer_than_a_leases_life_keeps_it_and_pays_once_at_its_end(
+    floor: Floor,
+) -> None:
     team, _ = await floor.open_team(max_concurrency=1)
     held = await floor.hold(team, 1)
     ((name, expires_us),) = (await floor.leases(team)).items()
@@ -60,7 +63,10 @@ async def test_a_stream_longer_than_a_leases_life_keeps_it(floor: Floor) -> None
     assert same == name
     assert later_us > expires_us
     assert is_refused(await floor.ask(team))
+    token_tat = team_keys(team.team_id).token_tat
+    assert await floor.redis.get(token_tat) is None
     await floor.end(*held)
+    assert await floor.redis.get(token_tat) is not None
     assert await floor.leases(team) == {}
     assert not is_refused(await floor.ask(team))
 
