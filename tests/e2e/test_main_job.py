@@ -187,13 +187,6 @@ async def test_an_empty_balance_is_one_call_and_no_retry(
             "resets_at": None,
         },
         "param": None,
-        "details": {
-            "reason": "balance",
-            "scope": "team",
-            "limit": None,
-            "used": None,
-            "resets_at": None,
-        },
     }
     assert (await witness.counts(marker=marker))["requests"] == 0
 
