@@ -27,8 +27,13 @@ _DURABLE: Mapping[str, str] = MappingProxyType(
 _SETTINGS = text("SELECT name, setting FROM pg_settings WHERE name = ANY (CAST(:names AS text[]))")
 
 
-def connect(settings: PostgresSettings) -> AsyncEngine:
-    """Return an engine whose pool never grows beyond `database_connections`."""
+def connect(settings: PostgresSettings, *, plan_each_time: bool = False) -> AsyncEngine:
+    """Return an engine whose pool never grows beyond `database_connections`.
+
+    The server keeps the plan of a prepared statement until the tables' statistics change. One that
+    was made while a table was empty may read all of it by then. `plan_each_time` is for statements
+    that are few and each concern many rows: planning anew costs them little.
+    """
     url = make_url(settings.database_url.get_secret_value()).set(drivername="postgresql+asyncpg")
     return create_async_engine(
         url,
@@ -41,6 +46,7 @@ def connect(settings: PostgresSettings) -> AsyncEngine:
         connect_args={
             "timeout": settings.database_timeout_s,
             "command_timeout": settings.database_timeout_s,
+            "server_settings": {"plan_cache_mode": "force_custom_plan"} if plan_each_time else {},
         },
     )
 

@@ -70,7 +70,7 @@ async def _open_bus(stack: contextlib.AsyncExitStack, settings: Settings, health
 async def _open_database(
     stack: contextlib.AsyncExitStack, settings: Settings, health: Health
 ) -> AsyncEngine:
-    engine = postgres.connect(settings)
+    engine = postgres.connect(settings, plan_each_time=True)
     stack.push_async_callback(engine.dispose)
     await health.guard(lambda: postgres.check(engine), lambda: guards.check(engine))
     return engine
