@@ -12,6 +12,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from kit import log
+from kit.bus.direct import DirectClient
 from kit.errors import NotReadyError
 from kit.health import CheckResult
 from kit.settings import NatsSettings
@@ -51,7 +52,7 @@ async def connection(
         if on_reconnected is not None:
             on_reconnected()
 
-    client = Client()
+    client = DirectClient()
     servers = settings.nats_url.split(",")
     try:
         # A client that may reconnect tries for ever already at first; whoever opens the service

@@ -16,12 +16,14 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, Header, StatusCode
 
+from kit.bus.direct import Asker, listen
 from kit.bus.errors import DisconnectedError, NoReplyError
 from kit.errors import NotReadyError
 
 # How much longer than the server we wait for its word that a request has expired.
 _MARGIN_S = 1.0
 _NS_PER_S = 10**9
+_ACK = b"+ACK"
 _NOTHING_MORE = frozenset({StatusCode.NO_MESSAGES.value, StatusCode.REQUEST_TIMEOUT.value})
 
 
@@ -44,6 +46,7 @@ class Puller:
 
     def __init__(self, client: Client, durable: Durable) -> None:
         self._client = client
+        self._asker = Asker(client)
         self._durable = durable
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{durable.stream}.{durable.name}"
         self._inbox = client.new_inbox()
@@ -74,9 +77,7 @@ class Puller:
                 ),
             )
             if self._subscription is None:
-                self._subscription = await self._client.subscribe(
-                    f"{self._inbox}.*", cb=self._receive
-                )
+                self._subscription = await listen(self._client, f"{self._inbox}.*", self._receive)
         except (nats.errors.Error, TimeoutError) as error:
             raise NotReadyError(f"consumer {durable.name}: {type(error).__name__}") from error
 
@@ -132,7 +133,7 @@ class Puller:
             pass  # the connection was lost, and the request with it
         return messages
 
-    async def _receive(self, message: Msg) -> None:
+    def _receive(self, message: Msg) -> None:
         self._arrived.append(message)
         self._arrival.set()
 
@@ -142,8 +143,7 @@ class Puller:
             await self._arrival.wait()
         return self._arrived.popleft()
 
-    @staticmethod
-    async def ack(message: Msg, timeout_s: float = 5.0) -> None:
+    async def ack(self, message: Msg, timeout_s: float = 5.0) -> None:
         """Acknowledge with confirmation: returns when the server has stored the ack.
 
         Raises:
@@ -151,7 +151,7 @@ class Puller:
 
         """
         try:
-            await message.ack_sync(timeout=timeout_s)
+            await self._asker.ask(message.reply, _ACK, timeout_s, None)
         except (nats.errors.Error, TimeoutError) as error:
             raise NoReplyError("the acknowledgement was not confirmed") from error
 

@@ -5,12 +5,11 @@ from typing import TypeVar
 
 import msgspec
 import nats.errors
-import nats.js.errors
 from nats.aio.client import Client
-from nats.js import JetStreamContext
-from nats.js.api import Header, PubAck
+from nats.js.api import Header
 
 from contracts.contract import Event, encode
+from kit.bus.direct import Asker
 from kit.bus.errors import (
     DisconnectedError,
     NoReplyError,
@@ -27,12 +26,32 @@ _NOT_SENT = (
     nats.errors.ConnectionReconnectingError,
 )
 
+_MESSAGE_ID = Header.MSG_ID.value
+_EXPECTED_STREAM = Header.EXPECTED_STREAM.value
+
+
+class _StreamError(msgspec.Struct, frozen=True):
+    description: str = ""
+
+
+class PubAck(msgspec.Struct, frozen=True):
+    """The stream's word that a message is on its disk."""
+
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    """It had the message already, by its id."""
+    error: _StreamError | None = None
+
+
+_PUB_ACK = msgspec.json.Decoder(PubAck)
+
 
 class Publisher:
     """Publishes once per call. Repeating a call with the same message id is safe."""
 
     def __init__(self, client: Client) -> None:
-        self._jetstream: JetStreamContext = client.jetstream()
+        self._asker = Asker(client)
 
     async def publish(
         self,
@@ -64,18 +83,26 @@ class Publisher:
 
         """
         try:
-            return await self._jetstream.publish(
+            message = await self._asker.ask(
                 subject,
                 payload,
-                timeout=timeout_s,
-                stream=stream,
-                headers={Header.MSG_ID.value: message_id, **(headers or {})},
+                timeout_s,
+                {_MESSAGE_ID: message_id, _EXPECTED_STREAM: stream, **(headers or {})},
             )
-        except nats.js.errors.NoStreamResponseError as error:
+            return _ack(message.data)
+        except nats.errors.NoRespondersError as error:
             raise NoResponderError from error
-        except nats.js.errors.APIError as error:
-            raise StreamRefusedError(f"stream refused: {error.description}") from error
         except _NOT_SENT as error:
             raise DisconnectedError from error
         except (TimeoutError, nats.errors.Error) as error:
             raise NoReplyError from error
+
+
+def _ack(said: bytes) -> PubAck:
+    try:
+        ack = _PUB_ACK.decode(said)
+    except msgspec.MsgspecError as error:
+        raise NoReplyError from error
+    if ack.error is not None:
+        raise StreamRefusedError(f"stream refused: {ack.error.description}")
+    return ack

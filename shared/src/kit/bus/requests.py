@@ -10,6 +10,7 @@ from nats.micro.request import ERROR_CODE_HEADER
 
 from contracts.contract import RequestReply, decode, encode
 from contracts.errors import ErrorCode
+from kit.bus.direct import Asker
 from kit.bus.errors import (
     DisconnectedError,
     FailedError,
@@ -33,7 +34,7 @@ class Requester:
     """Asks other services. Never repeats a question: the caller knows whether it may."""
 
     def __init__(self, client: Client) -> None:
-        self._client = client
+        self._asker = Asker(client)
 
     async def ask(
         self,
@@ -50,12 +51,7 @@ class Requester:
 
         """
         try:
-            message = await self._client.request(
-                contract.subject,
-                encode(request),
-                timeout=timeout_s,
-                headers=dict(headers) if headers else None,
-            )
+            message = await self._asker.ask(contract.subject, encode(request), timeout_s, headers)
         except nats.errors.NoRespondersError as error:
             raise NoResponderError from error
         except _NOT_SENT as error:

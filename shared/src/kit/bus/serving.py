@@ -1,7 +1,7 @@
 """Answer the questions of the catalogue, over the NATS services (micro) protocol.
 
-The client library hands one message at a time to a handler; each request therefore becomes a task
-of its own, a bounded number at once, so that requests which wait for Redis wait together.
+Each request becomes a task of its own as it is read, a bounded number at once, so that requests
+which wait for Redis wait together.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ import msgspec
 import nats.errors
 import nats.micro
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.micro.request import Request
 from nats.micro.service import Service
 from prometheus_client import Counter, Histogram
@@ -21,6 +22,7 @@ from contracts.contract import RequestReply, decode, encode
 from contracts.errors import SENTENCES, ErrorCode
 from kit import log
 from kit.bus.connection import flushed
+from kit.bus.direct import DirectClient
 from kit.clock import Clock
 from kit.errors import KitError
 from kit.metrics import LATENCY_BUCKETS_S
@@ -77,13 +79,17 @@ class Server:
         if self._service is None:
             raise RuntimeError("start() comes before add()")
 
-        async def receive(request: Request) -> None:
-            if len(self._tasks) >= self._max_in_flight:
-                await _respond_error(request, contract.endpoint, ErrorCode.OVERLOADED)
-                return
-            task = asyncio.create_task(self._handle(contract, handler, request))
+        def take(request: Request) -> None:
+            if len(self._tasks) < self._max_in_flight:
+                work = self._handle(contract, handler, request)
+            else:
+                work = _respond_error(request, contract.endpoint, ErrorCode.OVERLOADED)
+            task = asyncio.create_task(work)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+        async def receive(request: Request) -> None:
+            take(request)
 
         await self._service.add_endpoint(
             name=contract.endpoint,
@@ -92,6 +98,8 @@ class Server:
             queue_group=self._service_name,
             metadata={"summary": contract.summary},
         )
+        if isinstance(self._client, DirectClient):
+            _shorten(self._client, self._service, take)
 
     async def stop(self, grace_s: float) -> None:
         """Take no more requests, answer those that have arrived, for `grace_s` at most."""
@@ -135,6 +143,19 @@ class Server:
             raise ReplyError(ErrorCode.DEADLINE_EXCEEDED)
         reply: msgspec.Struct = await handler(message)
         return reply
+
+
+def _shorten(client: DirectClient, service: Service, take: Callable[[Request], None]) -> None:
+    """Hand the requests of the endpoint that was added last over as they are read."""
+    endpoint = service._endpoints[-1]  # noqa: SLF001 - there is no other way to it
+    subscription = endpoint._subscription  # noqa: SLF001 - as above
+
+    def hear(message: Msg) -> None:
+        endpoint._num_requests += 1  # noqa: SLF001 - what `nats micro stats` shows
+        take(Request(message))
+
+    if subscription is not None:
+        client.hand_to(subscription, hear)
 
 
 async def _drain(client: Client, service: Service) -> None:
