@@ -1,6 +1,8 @@
 """What the edge rests on in its HTTP client, seen at the level of bytes."""
 
 import asyncio
+import gzip
+import zlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -187,6 +189,118 @@ async def test_a_broken_answer_is_no_end(provider: RawProvider, caller: Caller) 
     assert await exchange.next() == b"one"
     with pytest.raises(BrokenAnswerError):
         await exchange.next()
+
+
+async def said(provider: RawProvider, caller: Caller, answer: bytes) -> bytes:
+    """Return the body that is read in an answer after which the provider leaves."""
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.say(answer)
+
+    provider.script = script
+    exchange = caller.exchange()
+    await exchange.open()
+    return await exchange.whole(100)
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        pytest.param(b"\r\nto the end", b"to the end", id="until the connection ends"),
+        pytest.param(b"content-length: 0\r\n\r\n", b"", id="nothing"),
+        pytest.param(
+            b"transfer-encoding: chunked\r\n\r\n1\r\na\r\n2;x=y\r\nbc\r\n0\r\nt: u\r\n\r\n",
+            b"abc",
+            id="chunks, an extension, a trailer",
+        ),
+        pytest.param(
+            b"content-encoding: GZIP\r\n\r\n" + gzip.compress(b"small"), b"small", id="gzip"
+        ),
+        pytest.param(
+            b"content-encoding: deflate\r\n\r\n" + zlib.compress(b"small"), b"small", id="deflate"
+        ),
+    ],
+)
+async def test_bodies(provider: RawProvider, caller: Caller, answer: bytes, body: bytes) -> None:
+    assert await said(provider, caller, b"HTTP/1.1 200 OK\r\n" + answer) == body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nab", id="shorter than it said"),
+        pytest.param(HEAD + b"zz\r\n", id="no chunk"),
+        pytest.param(HEAD + b"1\r\na\r\n", id="no last chunk"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"small")[:-6],
+            id="cut in its compression",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\ncontent-encoding: br\r\n\r\nx", id="compressed as nobody asked"
+        ),
+        pytest.param(b"HTTP/1.1 101 Other\r\nupgrade: x\r\n\r\n", id="another protocol"),
+        pytest.param(b"HTTP/1.1 200 OK\r\ncontent-", id="cut in its head"),
+    ],
+)
+async def test_broken_answers(provider: RawProvider, caller: Caller, answer: bytes) -> None:
+    with pytest.raises(BrokenAnswerError):
+        await said(provider, caller, answer)
+
+
+class Twice:
+    """A script that answers each request of a connection, with `more` behind the first answer."""
+
+    def __init__(self, head: bytes, more: bytes = b"") -> None:
+        self._answers = [head + b"\r\ncontent-length: 2\r\n\r\nok" + more]
+        self._last = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+
+    async def __call__(self, conversation: Conversation) -> None:
+        await conversation.say(self._answers.pop() if self._answers else self._last)
+        await conversation.reader.readuntil(b"\r\n\r\nbody")
+        await conversation.say(self._last)
+        await conversation.until_left()
+
+
+async def ask_twice(caller: Caller) -> None:
+    for _ in range(2):
+        exchange = caller.exchange()
+        await exchange.open()
+        assert await exchange.whole(2) == b"ok"
+        await exchange.close()
+
+
+@pytest.mark.parametrize(
+    ("head", "more", "connections"),
+    [
+        pytest.param(b"HTTP/1.1 200 OK", b"", 1, id="kept"),
+        pytest.param(
+            b"HTTP/1.1 103 Hint\r\nx: y\r\n\r\nHTTP/1.1 200 OK", b"", 1, id="a hint before"
+        ),
+        pytest.param(b"HTTP/1.1 200 OK\r\nconnection: close", b"", 2, id="closed by its word"),
+        pytest.param(b"HTTP/1.0 200 OK", b"", 2, id="of an earlier HTTP"),
+        pytest.param(b"HTTP/1.1 200 OK", b"HTTP/1.1 200 OK\r\n", 2, id="an answer too many"),
+    ],
+)
+async def test_which_connections_are_used_again(
+    provider: RawProvider, caller: Caller, head: bytes, more: bytes, connections: int
+) -> None:
+    provider.script = Twice(head, more)
+    await ask_twice(caller)
+    assert len(provider.conversations) == connections
+
+
+async def test_what_has_arrived_comes_at_once(provider: RawProvider, caller: Caller) -> None:
+    pieces = [b"%d" % number for number in range(50)]
+
+    async def script(conversation: Conversation) -> None:
+        await conversation.say(HEAD + b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in pieces))
+        await conversation.chunk(b"")
+
+    provider.script = script
+    exchange = caller.exchange()
+    await exchange.open()
+    assert await exchange.next() == b"".join(pieces)
+    assert await exchange.next() is None
 
 
 async def test_an_unread_answer_waits_at_the_provider(

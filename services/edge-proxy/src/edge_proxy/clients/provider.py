@@ -1,61 +1,51 @@
-"""Calls to providers, bounded in time from the dispatch to the last byte.
-
-What pyqwest was seen to do, and this file rests on:
-
-- No connection (refused, no such name, TLS, time-out of connecting) is a ConnectionError.
-- A connection lost before the answer's head is a RemoteProtocolError; so is one lost in the body,
-  garbage in place of HTTP, and a body shorter than it said. A body that can't be decompressed is a
-  ReadError.
-- Cancelling `execute` closes the connection: the provider learns of it at once. Cancelling a read
-  does so only most of the time, closing the response always.
-- After a cancelled read the iterator says that the answer is over, as if it were whole. So a read
-  that was cut is never continued here.
-- Compression that nobody asked for is undone, and `content-encoding` goes with it.
-- Environment variables for proxies apply unless a proxy is named.
-"""
+"""Calls to providers, bounded in time from the dispatch to the last byte."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from pyqwest import (
-    Headers,
-    HTTPTransport,
-    Proxy,
-    ReadError,
-    RemoteProtocolError,
-    Request,
-    Response,
-    WriteError,
-)
-
+from edge_proxy.clients.origin import Origin
+from edge_proxy.clients.proxied import Proxied
 from edge_proxy.domain.routes import Provider, Target
-from edge_proxy.errors import (
-    AnswerTooLargeError,
-    BrokenAnswerError,
-    ProviderTimeoutError,
-    UnreachableError,
-)
+from edge_proxy.errors import AnswerTooLargeError, BrokenAnswerError, ProviderTimeoutError
 
-_MAX_IDLE_CONNECTIONS = 1024
 _TAIL_WAIT_S = 1.0
-# A named proxy switches those of the environment off; this one is used for no address.
-_NO_PROXY = Proxy("http://127.0.0.1:9/", no_proxy="0.0.0.0/0,::/0,*")
 
-_BROKEN = (RemoteProtocolError, ReadError, WriteError)
+
+class _Answer(Protocol):
+    """What :mod:`http1` and :mod:`proxied` know of an answer."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    def take(self) -> bytes: ...
+    async def more(self) -> bool: ...
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request; `path` is below the provider's base URL."""
+
+    method: str
+    path: str
+    headers: Sequence[tuple[str, str]]
+    body: bytes
 
 
 class Exchange:
     """One request and its answer."""
 
-    def __init__(self, transport: HTTPTransport, target: Target, request: Request) -> None:
-        self._transport = transport
+    def __init__(self, way: Origin | Proxied, target: Target, request: Outgoing) -> None:
+        self._way = way
         self._timeouts = target.timeouts
         self._request = request
         self._loop = asyncio.get_running_loop()
         self._deadline_s = self._loop.time() + target.timeouts.total_s
         self._wait: asyncio.Timeout | None = None
-        self._response: Response | None = None
-        self._content: AsyncIterator[bytes | bytearray | memoryview] | None = None
+        self._answer: _Answer | None = None
         self.status = 0
         self.headers: Mapping[str, str] = {}
         """The answer's, names in lower case; of a repeated one the last."""
@@ -69,43 +59,43 @@ class Exchange:
             BrokenAnswerError: sent, perhaps; the connection broke, or what came was no HTTP.
 
         """
+        request = self._request
         try:
             async with self._patience(self._timeouts.first_byte_s) as self._wait:
-                self._response = await self._transport.execute(self._request)
-        except ConnectionError as error:
-            raise UnreachableError from error
+                self._answer = await self._way.execute(
+                    request.method, request.path, request.headers, request.body
+                )
         except TimeoutError as error:
             raise ProviderTimeoutError from error
-        except _BROKEN as error:
-            raise BrokenAnswerError from error
         finally:
             self._wait = None
-        self.status = self._response.status
-        self.headers = {name.lower(): value for name, value in self._response.headers.items()}
-        self._content = aiter(self._response.content)
+        self.status = self._answer.status
+        self.headers = self._answer.headers
 
     async def next(self) -> bytes | None:
-        """Return the next piece of the answer, decompressed; None: it ended as it should.
+        """Return what has arrived of the answer, decompressed; None: it ended as it should.
 
         Raises:
             ProviderTimeoutError: nothing came in time.
             BrokenAnswerError: the answer ended early.
 
         """
-        if self._content is None:
+        if self._answer is None:
             raise RuntimeError("open() comes before next()")
+        if self._loop.time() >= self._deadline_s:
+            await self.close()
+            raise ProviderTimeoutError
         try:
-            async with self._patience(self._timeouts.idle_s) as self._wait:
-                return bytes(await anext(self._content))
-        except StopAsyncIteration:
-            return None
+            while not (piece := self._answer.take()):
+                async with self._patience(self._timeouts.idle_s) as self._wait:
+                    if not await self._answer.more():
+                        return None
         except TimeoutError as error:
             await self.close()
             raise ProviderTimeoutError from error
-        except (*_BROKEN, ConnectionError) as error:
-            raise BrokenAnswerError from error
         finally:
             self._wait = None
+        return piece
 
     async def whole(self, max_bytes: int) -> bytes:
         """Return the rest of the answer.
@@ -146,8 +136,8 @@ class Exchange:
 
     async def close(self) -> None:
         """Release the connection; one whose answer wasn't read to its end is closed."""
-        if self._response is not None:
-            await self._response.aclose()
+        if self._answer is not None:
+            await self._answer.close()
 
     def _patience(self, wait_s: float) -> asyncio.Timeout:
         return asyncio.timeout_at(min(self._loop.time() + wait_s, self._deadline_s))
@@ -157,7 +147,7 @@ class ProviderClient:
     """Connections to every provider of the routes. Redirects are not followed."""
 
     def __init__(self, providers: Mapping[str, Provider]) -> None:
-        self._transports = {name: _transport(provider) for name, provider in providers.items()}
+        self._ways = {name: _way_to(provider) for name, provider in providers.items()}
 
     def exchange(
         self,
@@ -171,21 +161,16 @@ class ProviderClient:
         """Return an exchange with a target, not yet begun. `path` is below the base URL."""
         provider = target.provider
         credentials = provider.adapter.credentials(provider.api_key) if provider.api_key else ()
-        request = Request(method, provider.base_url + path, Headers([*headers, *credentials]), body)
-        return Exchange(self._transports[provider.name], target, request)
+        request = Outgoing(method, path, [*headers, *credentials], body)
+        return Exchange(self._ways[provider.name], target, request)
 
     async def close(self) -> None:
         """Close every connection."""
-        for transport in self._transports.values():
-            await transport.aclose()
+        for way in self._ways.values():
+            await way.close()
 
 
-def _transport(provider: Provider) -> HTTPTransport:
-    return HTTPTransport(
-        connect_timeout=provider.connect_s,
-        pool_max_idle_per_host=_MAX_IDLE_CONNECTIONS,
-        proxy=Proxy(provider.proxy) if provider.proxy else _NO_PROXY,
-        tls_include_system_certs=True,
-        follow_redirects=False,
-        enable_otel=False,
-    )
+def _way_to(provider: Provider) -> Origin | Proxied:
+    if provider.proxy:
+        return Proxied(provider.base_url, provider.connect_s, provider.proxy)
+    return Origin(provider.base_url, provider.connect_s)
