@@ -12,6 +12,7 @@ from typing import Any
 from starlette.types import Scope
 
 from kit.connection_limits import ConnectionLimits, Excess
+from kit.http_joining import joining
 from kit.http_leaving import LeavingProtocol
 
 HEAD_TIMEOUT_S = 15.0
@@ -40,6 +41,11 @@ class Connection:
         """Whether the client has left, or has been cut."""
         return self.transport.is_closing()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits to be written."""
+        return self.transport.get_write_buffer_size() == 0
+
     def cut(self) -> None:
         """Close at once, without waiting for a client that doesn't read."""
         self.transport.abort()
@@ -58,7 +64,8 @@ class BoundedProtocol(LeavingProtocol):
     _head_bytes = 0
     _head_timer: asyncio.TimerHandle | None = None
     _limits: ConnectionLimits | None = None
-    _excess: Excess | None = None
+    excess: Excess | None = None
+    """What is too much about this connection, where its address is counted."""
     _counted_as: str | None = None
 
     def connection_made(
@@ -95,21 +102,27 @@ class BoundedProtocol(LeavingProtocol):
         self._in_head = True
         self._head_bytes = 0
         super().on_message_begin()
-        extensions: dict[str, Any] = {_EXTENSION: Connection(self.transport, self._excess)}
+        extensions: dict[str, Any] = {_EXTENSION: Connection(self.transport, self.excess)}
         self.scope["extensions"] = extensions
 
     def on_headers_complete(self) -> None:
         """Let the application take over."""
+        self.head_is_over()
+        super().on_headers_complete()
+        if self.cycle is not None:
+            self.cycle.transport = joining(self.transport, self.loop)
+
+    def head_is_over(self) -> None:
+        """Wait for the head no longer; until this is said, what comes counts as part of it."""
         self._in_head = False
         self._stop_timer()
-        super().on_headers_complete()
 
     def _count(self, limits: ConnectionLimits) -> None:
         address = limits.address_of(self.client[0]) if self.client else None
         if address is None:
             return
         self._counted_as = address
-        self._excess = limits.opened(address)
+        self.excess = limits.opened(address)
         if limits.must_cut(address):
             self.transport.abort()
 
@@ -122,12 +135,8 @@ class BoundedProtocol(LeavingProtocol):
             self._head_timer = None
 
 
-def limited_protocol(limits: ConnectionLimits) -> type[BoundedProtocol]:
-    """Return the protocol whose connections are counted against limits."""
-
-    class LimitedProtocol(BoundedProtocol):
-        """One client connection, counted by its address."""
-
-        _limits = limits
-
-    return LimitedProtocol
+def limited_protocol(
+    limits: ConnectionLimits, base: type[BoundedProtocol] = BoundedProtocol
+) -> type[BoundedProtocol]:
+    """Return the protocol whose connections are counted against limits, by their addresses."""
+    return type("LimitedProtocol", (base,), {"_limits": limits})

@@ -16,11 +16,12 @@ Whoever sends one meanwhile is answered, and told by `connection: close` to go e
 class LeavingProtocol(HttpToolsProtocol):
     """One client connection that is closed only after an answer that announces it, or unused."""
 
-    _leaving = False
+    leaving = False
+    """Whether we were told to stop."""
 
     def shutdown(self) -> None:
         """Begin to leave: called by the server when it is told to stop."""
-        self._leaving = True
+        self.leaving = True
         request = self._request
         if request is None:
             self._linger()
@@ -32,13 +33,13 @@ class LeavingProtocol(HttpToolsProtocol):
         """Let the application answer; while leaving, with the announcement."""
         super().on_headers_complete()
         request = self._request
-        if self._leaving and request is not None:
+        if self.leaving and request is not None:
             request.keep_alive = False
 
     def on_response_complete(self) -> None:
         """Wait for the next request; while leaving, not for long."""
         super().on_response_complete()
-        if self._leaving and self._request is None:
+        if self.leaving and self._request is None:
             self._linger()
 
     @property

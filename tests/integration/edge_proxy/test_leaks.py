@@ -121,6 +121,8 @@ async def test_hundreds_leave_in_every_way(own: World, http: httpx.AsyncClient) 
 async def test_providers_that_never_end_are_left(
     own: World, http: httpx.AsyncClient, raw: RawProvider
 ) -> None:
+    # What the edge opens with its first call, and keeps, is there before.
+    assert (await own.ask(own.team())).status_code == httpx.codes.OK
     tasks = await own.edge.metric("quotagate_tasks")
     open_files = await own.edge.metric("process_open_fds")
 

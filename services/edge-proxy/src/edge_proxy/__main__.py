@@ -24,17 +24,17 @@ def main() -> None:
     except PoliciesError as error:
         sys.stderr.write(f"policies: {error}\n")
         raise SystemExit(_EXIT_USAGE) from None
-    serve(app, SERVICE, settings, http=_protocol(settings))
+    serve(app, SERVICE, settings, http=_protocol(settings, app.state.protocol))
 
 
-def _protocol(settings: Settings) -> type[BoundedProtocol]:
+def _protocol(settings: Settings, base: type[BoundedProtocol]) -> type[BoundedProtocol]:
     """Return the protocol of connections, counted by their address where that is limited."""
     most_open = settings.max_connections_per_address
     most_per_second = settings.max_new_connections_per_address
     if not most_open and not most_per_second:
-        return BoundedProtocol
+        return base
     address_of = proxies_of(settings).peer_of
-    return limited_protocol(ConnectionLimits(most_open, most_per_second, address_of))
+    return limited_protocol(ConnectionLimits(most_open, most_per_second, address_of), base)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from edge_proxy.handlers.edge import Edge, Gate
 from edge_proxy.handlers.fallback import FALLBACKS
 from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.handlers.inference import InferenceEndpoint
+from edge_proxy.handlers.shedding import shedding
 from edge_proxy.settings import Settings
 from edge_proxy.store.claim import claim_new
 from edge_proxy.store.configuration import Configuration, load_policies, load_routes
@@ -76,6 +77,8 @@ def proxies_of(settings: Settings) -> Proxies:
 def build(settings: Settings) -> Starlette:
     """Return the application; it opens its clients once it runs.
 
+    Its `state.protocol` is what it expects to be served with.
+
     Raises:
         RoutesError: the routes file can't be read, or is wrong.
         PoliciesError: the policies file likewise.
@@ -103,6 +106,7 @@ def build(settings: Settings) -> Starlette:
     )
     # A redirect would be made of the Host header, which is whatever the client says.
     app.router.redirect_slashes = False
+    app.state.protocol = shedding(gate)
     for status, handler in FALLBACKS.items():
         app.add_exception_handler(status, handler)
     return app
@@ -124,12 +128,15 @@ async def _open(
             directory.forget_all()
 
     client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
+    # The server handles what one connection sends in order, and a publish until it is on the disk:
+    # questions to admission wait for nobody's sync on a connection of their own.
+    records = await stack.enter_async_context(bus.connection(settings, f"{SERVICE}-records"))
     await health.guard(
         partial(check_synced, settings),
         partial(check_streams, client, (INFERENCE_RECORDS,)),
-        partial(check_buckets, client, (IDEMPOTENCY, STORED_RESPONSES)),
+        partial(check_buckets, records, (IDEMPOTENCY, STORED_RESPONSES)),
     )
-    hand_off, journal = await _open_hand_off(settings, client, stack)
+    hand_off, journal = await _open_hand_off(settings, records, stack)
     requester = Requester(client)
     admission = AdmissionClient(
         requester,
@@ -149,7 +156,7 @@ async def _open(
     )
     directories.append(keys)
     await keys.follow_changes(client)
-    idempotency = await _open_idempotency(settings, client, stack)
+    idempotency = await _open_idempotency(settings, records, stack)
     providers = ProviderClient(files.routes.providers)
     stack.push_async_callback(providers.close)
     edge = Edge(
@@ -161,9 +168,9 @@ async def _open(
         providers=providers,
         hand_off=hand_off,
         accounting=Accounting(admission, hand_off, journal, _CLOCK),
-        in_flight=InFlight(settings.max_in_flight),
+        in_flight=InFlight(settings.max_in_flight, settings.max_at_work),
         idempotency=idempotency,
-        stored_responses=StoredResponses(client, settings.stored_response_timeout_ms / _MS_PER_S),
+        stored_responses=StoredResponses(records, settings.stored_response_timeout_ms / _MS_PER_S),
         policies=files.policies,
         proxies=proxies_of(settings),
         failures=_failures(settings),

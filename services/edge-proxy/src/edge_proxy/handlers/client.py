@@ -15,6 +15,10 @@ from kit.connection_limits import Excess
 from kit.http_connection import connection_of
 
 _LINGER_S = 30.0
+# What a refused client has sent by then, as clients do that send a small body with its head, needs
+# no new connection for its next try: many of them at once are what a refusal should get rid of.
+_SMALL_BODY_BYTES = 65_536
+_SMALL_BODY_S = 0.25
 _OTHER = "other"
 
 _LIMITED = Counter(
@@ -100,6 +104,7 @@ class Client:
             "content-type": "application/json",
             "content-length": str(len(body)),
         }
+        await self._take_small_body()
         if self._body_is_read:
             await self.start(problem.status, answer)
             await self.write(body, last=True)
@@ -125,6 +130,10 @@ class Client:
         if self.gone:
             return
         self._wrote_at_s = time.monotonic()
+        if self._connection is not None and self._connection.idle and not self._turn.locked():
+            # Nothing waits to be written, so this can't wait either, and needs no time-out.
+            await self._send(message)
+            return
         try:
             async with self._turn, asyncio.timeout(self._stall_s):
                 await self._send(message)
@@ -151,6 +160,22 @@ class Client:
                 return b"".join(pieces)
             message = await self._receive()
         raise ClientLeftError
+
+    async def _take_small_body(self) -> None:
+        """Read a small body that has as good as arrived, if it wasn't read."""
+        if self._body_is_read or self.header(b"expect") is not None:
+            return
+        announced = self.header(b"content-length")
+        if announced is None:
+            if self.header(b"transfer-encoding") is not None:
+                return
+        elif int(announced) > _SMALL_BODY_BYTES:
+            return
+        try:
+            async with asyncio.timeout(_SMALL_BODY_S):
+                await self._read(_SMALL_BODY_BYTES)
+        except (TimeoutError, ClientLeftError):
+            return
 
     async def _linger(self) -> None:
         """Take in what the client is still sending, for a while.

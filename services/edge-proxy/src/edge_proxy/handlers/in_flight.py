@@ -27,9 +27,14 @@ class Hurried(Protocol):
 class InFlight:
     """The requests in hand."""
 
-    def __init__(self, most: int) -> None:
-        """Take `most` requests at once."""
+    def __init__(self, most: int, most_at_work: int) -> None:
+        """Take `most` requests at once, of which `most_at_work` don't wait for a provider.
+
+        What waits for a provider costs memory only. What doesn't waits for this process and for
+        admission: many of those are many seconds, and all of them wait for the last.
+        """
         self._most = most
+        self._most_at_work = most_at_work
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[Hurried] = set()
         self._stopping = False
@@ -38,7 +43,9 @@ class InFlight:
     @property
     def full(self) -> bool:
         """Whether one more would be too many."""
-        return len(self._tasks) >= self._most or self._stopping
+        in_hand = len(self._tasks)
+        at_work = in_hand - len(self._waiting)
+        return in_hand >= self._most or at_work >= self._most_at_work or self._stopping
 
     @property
     def stopping(self) -> bool:

@@ -59,16 +59,25 @@ class InferenceEndpoint:
             await self._refuse(client, STARTING)
             return
         client = Client(scope, receive, send, edge.settings.client_stall_s)
+        if edge.in_flight.full:
+            # Before anything else is done for it: to refuse has to cost less than to serve.
+            await self._refuse(client, TOO_BUSY)
+            return
         policy = edge.policy_at(self._name)
         takes_x_api_key = self._endpoint.shape.takes_x_api_key
         caller = await authenticate(edge, client, policy, x_api_key=takes_x_api_key)
         # Strangers take no place: they could hold all of them by sending slowly.
         if isinstance(caller, Problem):
             await self._refuse(client, caller)
-        elif edge.in_flight.full:
+        else:
+            await self._take(edge, client, caller, policy.keys)
+
+    async def _take(self, edge: Edge, client: Client, caller: Caller, policy: Windows) -> None:
+        """Take a request in hand; its key may have been looked up for a while."""
+        if edge.in_flight.full:
             await self._refuse(client, TOO_BUSY)
         else:
-            await edge.in_flight.run(self._serve(edge, client, caller, policy.keys))
+            await edge.in_flight.run(self._serve(edge, client, caller, policy))
 
     async def _serve(self, edge: Edge, client: Client, caller: Caller, policy: Windows) -> None:
         try:
