@@ -10,6 +10,7 @@ WORKERS ?= 3
 
 VENV := .venv
 READY := $(VENV)/.ready
+PEERS := build/peers
 BIN := $(VENV)/bin
 PACKAGES := shared lua infra infra/fake-provider $(sort $(wildcard services/*))
 PROJECTS := pyproject.toml $(addsuffix /pyproject.toml,$(PACKAGES))
@@ -19,7 +20,7 @@ SOURCES := shared/src lua/redis_scripts infra/src infra/fake-provider/src infra/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup up stop down ps logs test faults faults-short faults-bugs bench bench-short \
-	check format docs lock clean
+	bench-peers check format docs lock clean
 
 help: ## this text
 	@echo 'Quotagate: admission control for LLM traffic.'
@@ -83,6 +84,16 @@ faults-bugs: $(READY) ## sow each bug of the fault suite into a copy of the code
 
 bench: $(READY) ## measure speed, some minutes; build/bench.json; watch memory longer with: SOAK=600
 	@PYTHONPATH=tests $(BIN)/python -m bench long $(if $(SOAK),--soak $(SOAK))
+
+bench-peers: $(READY) ## the same load on two other gateways, which it installs into build/peers
+	@test -x $(PEERS)/litellm/bin/litellm || { \
+		$(PYTHON) -m venv $(PEERS)/litellm; \
+		$(PEERS)/litellm/bin/python -m pip install --quiet --disable-pip-version-check \
+			'litellm[proxy]'; }
+	@test -d $(PEERS)/portkey/node_modules || { \
+		mkdir -p $(PEERS)/portkey; \
+		npm install --silent --no-audit --no-fund --prefix $(PEERS)/portkey @portkey-ai/gateway; }
+	@PYTHONPATH=tests $(BIN)/python -m bench.peers
 
 bench-short: $(READY) ## the short form, about a minute on a quiet machine
 	@PYTHONPATH=tests $(BIN)/python -m bench short

@@ -6,9 +6,11 @@ can answer. `python -m bench` measures how many against a server that does nothi
 """
 
 import asyncio
+import contextlib
 import random
 import resource
 import sys
+import threading
 import time
 from collections import deque
 from typing import cast
@@ -19,7 +21,6 @@ from bench.answers import Answer
 from bench.load import Load, Measured
 
 _HOST = "127.0.0.1"
-_TICK_S = 0.001
 _OK = 200
 _US_PER_S = 1_000_000
 _RECONNECT_S = 0.02
@@ -107,6 +108,7 @@ class _Generator:
         self._whole = [load.head + key + load.tail for key in load.keys[:1]]
         self._free: deque[_Connection] = deque()
         self._due_us: deque[int] = deque()
+        self._lateness_us: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._counts_from_us = 0
         self._ends_us = 0
@@ -140,7 +142,8 @@ class _Generator:
         ]
         for connection in connections:
             self.reopen(connection)
-        pace = asyncio.create_task(self._pace(load.rate_per_s)) if load.rate_per_s else None
+        if load.rate_per_s:
+            self._start_pace(load.rate_per_s)
         await asyncio.sleep((self._counts_from_us - _now_us()) / _US_PER_S)
         sys.stdout.buffer.write(b"!")
         sys.stdout.buffer.flush()
@@ -149,8 +152,6 @@ class _Generator:
             await asyncio.sleep(0.01)
         ended_us = _now_us()
         cpu_s = _cpu_s() - cpu_s
-        if pace is not None:
-            pace.cancel()
         late = len(self._due_us) + self._under_way
         self.over = True
         for connection in connections:
@@ -206,19 +207,34 @@ class _Generator:
         asked = self._load.requests
         return asked is not None and self._begun >= asked and self._under_way == 0
 
-    async def _pace(self, rate_per_s: float) -> None:
-        """Let requests begin in time, evenly."""
+    def _start_pace(self, rate_per_s: float) -> None:
+        """Let requests begin evenly in time, called by a thread that does nothing but sleep.
+
+        The loop's own timers count milliseconds: requests would come in small bursts.
+        """
+        loop = asyncio.get_running_loop()
         interval_us = _US_PER_S / rate_per_s
-        due_us = float(_now_us())
-        while True:
-            now_us = _now_us()
-            while due_us <= now_us:
-                if self._free:
-                    self._begin(self._free.popleft(), int(due_us))
-                else:
-                    self._due_us.append(int(due_us))
+
+        def pace() -> None:
+            due_us = float(_now_us())
+            while not self.over:
+                wait_us = due_us - _now_us()
+                if wait_us > 0:
+                    time.sleep(wait_us / _US_PER_S)
+                with contextlib.suppress(RuntimeError):  # the loop is closed: it is over
+                    loop.call_soon_threadsafe(self._fall_due, int(due_us))
                 due_us += interval_us
-            await asyncio.sleep(_TICK_S)
+
+        threading.Thread(target=pace, daemon=True).start()
+
+    def _fall_due(self, due_us: int) -> None:
+        if self.over:
+            return
+        if self._free:
+            self._lateness_us.append(_now_us() - due_us)
+            self._begin(self._free.popleft(), due_us)
+        else:
+            self._due_us.append(due_us)
 
     def _measured(self, elapsed_s: float, late: int, cpu_s: float) -> Measured:
         return Measured(
@@ -231,6 +247,7 @@ class _Generator:
             first_byte_us=self._first_byte_us,
             frames=self._frames,
             cpu_s=cpu_s,
+            lateness_us=self._lateness_us,
         )
 
 

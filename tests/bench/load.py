@@ -58,6 +58,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """Events of streams."""
     cpu_s: float
     """What the generator itself used, user and system."""
+    lateness_us: list[int] = []
+    """At a rate: how much later than they should have the requests began that had a connection."""
 
     @property
     def ok(self) -> int:

@@ -25,6 +25,8 @@ def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
     _add(figures, "gateway", "half", latencies(half.measured.ok_us), f"gateway, {words}")
     for share in ("p50", "p95", "p99"):
         _add_difference(figures, share, "half")
+    late_ms = latencies(half.measured.lateness_us).p99_ms
+    figures.add("half_lateness_p99_ms", late_ms, "ms", "p99 of the generator's own lateness")
     figures.add(
         "gateway_not_ok_half",
         half.measured.answered - half.measured.ok + half.measured.failures,

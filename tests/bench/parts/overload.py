@@ -7,7 +7,7 @@ from bench.quantiles import latencies
 from bench.stage import Stage
 
 _TIMES = 3
-_CONNECTIONS = 2_000
+_CONNECTIONS = 1_000
 _UNAVAILABLE = 503
 
 
