@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from integration.edge_proxy.stand_ins import Latch, allow
+from integration.edge_proxy.test_clients_leave import idle
 from integration.edge_proxy.world import CHAT, Team, World, asked
 from integration.edge_proxy.world import world as new_world
 
@@ -74,6 +75,7 @@ async def one_at_work(world: World) -> AsyncIterator[None]:
     finally:
         latch.open.set()
     assert (await asking).status_code == 200
+    await idle(world)
 
 
 async def test_refused_and_served_on_one_connection(world: World) -> None:
