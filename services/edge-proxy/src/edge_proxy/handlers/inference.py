@@ -38,7 +38,7 @@ from kit.ids import new_id
 _CLOSED_STALL_S = 10.0
 
 _logger = log.get(__name__)
-_REFUSALS = Counter(
+REFUSALS = Counter(
     "quotagate_refusals_total", "Requests refused before a provider was called.", ["code"]
 )
 
@@ -173,7 +173,7 @@ class InferenceEndpoint:
     async def _refuse(
         self, client: Client, problem: Problem, inference: Inference | None = None
     ) -> None:
-        _REFUSALS.labels(problem.code).inc()
+        REFUSALS.labels(problem.code).inc()
         headers = {} if inference is None else {"x-inference-id": inference.inference_id}
         await client.refuse(problem, self._endpoint.shape, headers)
 

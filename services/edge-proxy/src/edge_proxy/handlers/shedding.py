@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from edge_proxy.domain.endpoints import ENDPOINTS
 from edge_proxy.domain.problems import TOO_BUSY
 from edge_proxy.handlers.edge import Gate
+from edge_proxy.handlers.inference import REFUSALS
 from kit.http_connection import BoundedProtocol
 
 # A larger body is refused on the usual way, which knows how to deal with one that keeps coming.
@@ -23,6 +24,7 @@ _STATUS_LINE = b"HTTP/1.1 503 Service Unavailable\r\n"
 _SHED = Counter(
     "quotagate_shed_total", "Requests refused at the door, because too many were in hand."
 )
+_REFUSED = REFUSALS.labels(TOO_BUSY.code)
 
 
 def _answer(path: str) -> bytes:
@@ -66,6 +68,7 @@ class SheddingProtocol(BoundedProtocol):
         refusal, self._refusal = self._refusal, None
         self.head_is_over()
         _SHED.inc()
+        _REFUSED.inc()
         own = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
         self.transport.write(_STATUS_LINE + own + refusal)
         self.on_response_complete()
