@@ -28,6 +28,12 @@ _LIMITED = Counter(
 _COUNTERS = {reason: _LIMITED.labels(reason) for reason in (*sorted(REASONS), _OTHER)}
 
 
+def count_reason(headers: Mapping[str, str]) -> None:
+    """Count an answer, if its headers say that a limit refused."""
+    if HEADER in headers:
+        _COUNTERS.get(headers[HEADER], _COUNTERS[_OTHER]).inc()
+
+
 class ClientLeftError(Exception):
     """The client left before it had said what it wanted; nobody is there to be answered."""
 
@@ -117,8 +123,7 @@ class Client:
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
         """Send status and headers."""
         self.started = True
-        if HEADER in headers:
-            _COUNTERS.get(headers[HEADER], _COUNTERS[_OTHER]).inc()
+        count_reason(headers)
         raw = [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
         await self._put({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -163,7 +168,7 @@ class Client:
 
     async def _take_small_body(self) -> None:
         """Read a small body that has as good as arrived, if it wasn't read."""
-        if self._body_is_read or self.header(b"expect") is not None:
+        if self._body_is_read or self.header(b"expect") is not None or self.excess is not None:
             return
         announced = self.header(b"content-length")
         if announced is None:

@@ -8,11 +8,11 @@ the parser and answered in the same breath, on a connection that stays.
 from collections.abc import Mapping
 from typing import cast
 
-from prometheus_client import Counter
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from edge_proxy.domain.endpoints import ENDPOINTS
 from edge_proxy.domain.problems import TOO_BUSY
+from edge_proxy.handlers.client import count_reason
 from edge_proxy.handlers.edge import Gate
 from edge_proxy.handlers.inference import REFUSALS
 from kit.http_connection import BoundedProtocol
@@ -21,9 +21,6 @@ from kit.http_connection import BoundedProtocol
 _MAX_BODY_BYTES = 65_536
 _STATUS_LINE = b"HTTP/1.1 503 Service Unavailable\r\n"
 
-_SHED = Counter(
-    "quotagate_shed_total", "Requests refused at the door, because too many were in hand."
-)
 _REFUSED = REFUSALS.labels(TOO_BUSY.code)
 
 
@@ -67,8 +64,8 @@ class SheddingProtocol(BoundedProtocol):
             return
         refusal, self._refusal = self._refusal, None
         self.head_is_over()
-        _SHED.inc()
         _REFUSED.inc()
+        count_reason(TOO_BUSY.headers)
         own = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
         self.transport.write(_STATUS_LINE + own + refusal)
         self.on_response_complete()
