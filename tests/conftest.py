@@ -18,7 +18,8 @@ def servers() -> Iterator[Servers]:
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """Everything: servers of its own, all services, the fake provider, the demo data."""
-    with new_stack("stack") as stack:
+    # What a killed settlement had taken shall not be waited for half a minute.
+    with new_stack("stack", QUOTAGATE_ACK_WAIT_S="5") as stack:
         stack.up()
         yield stack
 

@@ -15,7 +15,7 @@ from quotagate.stack import Stack
 
 MODEL = "gpt-4o-mini"
 PROVIDER = "fake"
-# A record that a killed settlement had taken is delivered again after its `ack_wait_s` of 30.
+# A record that a killed settlement had taken is delivered again when its `ack_wait_s` is over.
 _SETTLES_WITHIN_S = 45
 
 

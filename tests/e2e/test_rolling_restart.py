@@ -30,7 +30,7 @@ CHARGED = (
 @pytest.fixture(scope="module")
 def pairs() -> Iterator[Stack]:
     """A stack with two of each service."""
-    with new_stack("pairs", QUOTAGATE_KEY_FRESH_S="0.05") as stack:
+    with new_stack("pairs", QUOTAGATE_KEY_FRESH_S="0.05", QUOTAGATE_ACK_WAIT_S="5") as stack:
         stack.up(counts=dict.fromkeys(REPLICATED, 2))
         yield stack
 
@@ -82,7 +82,6 @@ async def all_charged_once(stack: Stack, inferences: Sequence[str]) -> None:
     try:
         charged: list[str] = []
         async with asyncio.timeout(60):
-            # One that is redelivered after its settlement left comes when its `ack_wait_s` is over.
             while len(charged) < len(inferences):
                 charged = [row["inference_id"] for row in await connection.fetch(CHARGED)]
                 await asyncio.sleep(0.1)
