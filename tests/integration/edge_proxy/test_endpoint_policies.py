@@ -36,6 +36,11 @@ endpoints = ["GET /v1/models/{model}"]
 windows = [{ label = "Hour", limit = 7, seconds = 3600 }]
 on_store_failure = "closed"
 
+[policies.Sealed]
+endpoints = ["POST /v1/responses"]
+windows = [{ label = "Hour", limit = 7, seconds = 3600 }]
+on_store_failure = "closed"
+
 [policies.Tried]
 endpoints = ["POST /v1/completions"]
 windows = [{ label = "Minute", limit = 1, seconds = 60 }]
@@ -229,6 +234,16 @@ async def test_a_good_key_meets_no_window_of_its_address(world: World) -> None:
     answer = await world.ask(world.team())
     assert answer.status_code == 200
     assert world.stand_ins.windows == []
+
+
+async def test_an_admission_of_before_there_were_windows_judges_none(world: World) -> None:
+    """It admits and tells of no window: what may be open goes on, what is closed doesn't."""
+    team = world.team()
+    assert (await world.ask(team)).status_code == 200
+    body = {"model": "plain", "input": "hello", "metadata": asked(team)["metadata"]}
+    answer = await world.http.post("/v1/responses", json=body, headers=team.headers)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert await world.hits(team) == 1
 
 
 async def test_in_shadow_mode_a_header_tells(world: World) -> None:

@@ -221,6 +221,24 @@ async def test_replicas_share_a_data_directory_and_inherit(
             "QUOTAGATE_HAND_OFF_S",
             id="no time at all",
         ),
+        pytest.param(
+            {
+                "QUOTAGATE_KEY_PEPPER": "a pepper for these tests",
+                "QUOTAGATE_POLICIES_FILE": "/nowhere/policies.toml",
+            },
+            "[providers]\n[models]\n",
+            "policies: can't be read: FileNotFoundError",
+            id="no policies where they should be",
+        ),
+        pytest.param(
+            {
+                "QUOTAGATE_KEY_PEPPER": "a pepper for these tests",
+                "QUOTAGATE_TRUSTED_PROXIES": "10.0.0.0/8,10.0.0.1/33",
+            },
+            "",
+            "QUOTAGATE_TRUSTED_PROXIES: Input is not a valid IPv4 network",
+            id="no network",
+        ),
     ],
 )
 async def test_a_start_that_fails_says_why(

@@ -26,6 +26,11 @@ def test_a_secret_can_be_a_file(tmp_path: Path) -> None:
     assert settings.password.get_secret_value() == "s3cret with space "
 
 
+@pytest.mark.parametrize("name", ["ROUTES", "POLICIES"])
+def test_a_setting_that_means_a_file_is_not_read(name: str) -> None:
+    load(Example, {"QUOTAGATE_PORT": "1", f"QUOTAGATE_{name}_FILE": "/nowhere"})
+
+
 @pytest.mark.parametrize(
     ("variables", "named"),
     [
