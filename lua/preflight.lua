@@ -152,7 +152,7 @@ if #ARGV > 7 then
       count_missing = true
       return 2, false, false, 0
     end
-    if not string.find(spent, '^%d+$') then
+    if spent ~= '0' and not string.find(spent, '^[1-9]%d*$') then
       error('spend that is no number')
     end
     -- As texts, which have no leading zeros: as numbers they could be longer than a double is exact.

@@ -9,6 +9,16 @@ from quotagate.verify import Kind
 
 FALSIFICATIONS = [
     pytest.param(
+        "UPDATE spend SET amount_usd = amount_usd + 0.000000000000000000001 WHERE api_key_id = ''",
+        {Kind.SPEND_AMOUNT: 1},
+        id="what was spent is off by the last digit",
+    ),
+    pytest.param(
+        "UPDATE spend SET account_version = 1",
+        {Kind.SPEND_AMOUNT: 2},
+        id="what was spent is of an earlier version",
+    ),
+    pytest.param(
         "UPDATE account SET balance_usd = balance_usd + 0.000000000000000000001"
         " WHERE team_id = 'a'",
         {Kind.BALANCE_IS_NOT_THE_SUM: 1, Kind.BALANCE_IS_NOT_THE_LAST: 1},

@@ -102,6 +102,17 @@ async def write_true_books(scratch: Scratch) -> None:
     async with desk.begin() as connection:
         await connection.execute(text("UPDATE team SET deleted_at = now() WHERE team_id = 'd'"))
     await _add_unsettled(settlement)
+    async with settlement.begin() as connection:
+        for key in ("", "key", "another"):
+            await connection.execute(_ADD_SPEND, {"key": key})
+
+
+_ADD_SPEND = text(
+    "INSERT INTO spend (team_id, api_key_id, starts_at, ends_at, amount_usd, account_version)"
+    " SELECT 'd', :key, day, day + interval '1 day', settled.*"
+    " FROM (SELECT date_trunc('day', now()) AS day) AS today,"
+    " spend_settled('d', :key, day, day + interval '1 day', 1000) AS settled"
+)
 
 
 async def _add_price(connection: AsyncConnection, price_id: uuid.UUID) -> None:

@@ -22,6 +22,7 @@ from redis_scripts import (
     BalanceRepair,
     Charge,
     CountCharge,
+    CountedSpend,
     CountTerms,
     DayUsage,
     DayWindow,
@@ -32,6 +33,12 @@ from redis_scripts import (
     RedisScripts,
     RedisScriptsError,
     SettledBalance,
+    Spend,
+    SpendCharge,
+    SpendFill,
+    SpendRefresh,
+    SpendRepair,
+    SpendTerms,
     TierEviction,
     TierFill,
     Verdict,
@@ -42,6 +49,7 @@ from redis_scripts.keys import (
     LEASES,
     address_owner,
     day_counter,
+    spend_counter,
     team_keys,
     team_owner,
     window_log,
@@ -112,6 +120,7 @@ async def every_script(scripts: RedisScripts, team_id: str) -> None:
     assert charged.request_tat_us == admitted.request_tat_us
     await every_further_limit(scripts, team_id)
     await every_window(scripts, team_id)
+    await every_spend(scripts, team_id)
     charged = await scripts.postflight(team_id, Charge(0, 0, CAPS))
     assert (await scripts.cap_debts(team_id, CAPS)).token_tat_us == charged.token_tat_us
     adjusted = await scripts.adjust_balance(team_id, 5, 2)
@@ -124,6 +133,31 @@ async def every_script(scripts: RedisScripts, team_id: str) -> None:
     state = await scripts.limits_state(team_id)
     assert (state.tier_id, state.tier_version) == (None, 2)
     assert (state.balance_nano_usd, state.balance_version) == (71, 3)
+
+
+async def every_spend(scripts: RedisScripts, team_id: str) -> None:
+    """Count the spend of the team and of a key, meet its limit, and settle it."""
+    end_us = DAYS.end_us
+    terms, charges = [], []
+    for key_id in (None, "key-1"):
+        spent = Spend(key_id, 0, end_us, 4, 1)
+        assert await scripts.fill_spend(team_id, spent) is SpendFill.FILLED
+        places = (spend_counter(0, end_us, key_id),) * 2
+        terms.append(SpendTerms(places, end_us, 9))
+        charges.append(SpendCharge(places, end_us))
+    generous = replace(terms_of(PLAIN), request_burst_us=10**9, token_burst_us=10**9)
+    met = await scripts.preflight(team_id, replace(generous, further=tuple(terms), days=DAYS))
+    assert (met.verdict, [each.value for each in met.further]) == (Verdict.ADMITTED, [4, 4])
+    charged = await scripts.postflight(team_id, Charge(0, 5, CAPS, tuple(charges), DAYS))
+    assert [each.value for each in charged.further] == [9, 9]
+    met = await scripts.preflight(team_id, replace(generous, further=tuple(terms), days=DAYS))
+    assert met.verdict is Verdict.LIMITED
+    assert (await scripts.limits_state(team_id, terms, DAYS)).further == (9, 9)
+    settled = Spend(None, 0, end_us, 8, 2)
+    assert await scripts.refresh_spend(team_id, settled) is SpendRefresh.APPLIED
+    lower = replace(settled, amount_nano_usd=7)
+    mended = await scripts.repair_spend(team_id, CountedSpend(8, 2), lower)
+    assert mended is SpendRepair.APPLIED
 
 
 async def every_window(scripts: RedisScripts, team_id: str) -> None:
@@ -168,14 +202,14 @@ async def test_every_script_for_a_thousand_teams_crosses_no_slot(
 
     await asyncio.gather(*(every_script(clustered, team_id) for team_id in team_ids))
 
-    # Three TATs, a tier fence, a balance with its version, a day's two counters and two windows for
-    # each; and two windows for each address.
+    # Three TATs, a tier fence, a balance with its version, a day's two counters, two windows, and
+    # two counters of spend with their versions for each; and two windows for each address.
     keys = addresses = 0
     for node in cluster.primaries:
         with node.client() as client:
             keys += len(list(client.scan_iter("quota:{team_*", count=10_000)))
             addresses += len(list(client.scan_iter("quota:address:*", count=10_000)))
-    assert keys == 10 * TEAMS
+    assert keys == 14 * TEAMS
     assert addresses == 2 * TEAMS
 
 

@@ -13,7 +13,7 @@ SQL = Path(__file__).with_name("sql")
 
 _STATEMENTS = {
     name: statement(SQL, name)
-    for name in ("ledger", "accounts", "entries", "team_usage", "charges", "duplicates")
+    for name in ("ledger", "accounts", "entries", "team_usage", "charges", "duplicates", "spend")
 }
 _FIGURES = statement(SQL, "figures")
 # Doctor complains of clocks that differ by more than a second; a minute is no pinned price's doing.

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     PENDING_TOO_LONG = "pending_too_long"
     DUPLICATE_RECORD = "duplicate_record"
     DUPLICATE_CHARGE = "duplicate_charge"
+    SPEND_AMOUNT = "spend_amount"
     RECORD_NOT_STORED = "record_not_stored"
     CACHED_BALANCE = "cached_balance"
     CACHED_VERSION = "cached_version"
@@ -76,6 +77,7 @@ SENTENCES: Mapping[Kind, str] = MappingProxyType(
         Kind.PENDING_TOO_LONG: "A record has waited too long for its charge.",
         Kind.DUPLICATE_RECORD: "An attempt has several records.",
         Kind.DUPLICATE_CHARGE: "A record has several charges.",
+        Kind.SPEND_AMOUNT: "What is kept as spent in a period isn't the sum of its charges.",
         Kind.RECORD_NOT_STORED: "An acknowledged message is neither stored nor a dead letter.",
         Kind.CACHED_BALANCE: "A cached balance differs, and nothing is pending.",
         Kind.CACHED_VERSION: "A cached balance has a version that the account never had.",
