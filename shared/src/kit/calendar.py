@@ -15,8 +15,16 @@ _US_PER_S = 1_000_000
 _A_MONTH_ON = timedelta(days=32)
 
 
-class UnknownTimeZoneError(KitError):
+class CalendarError(KitError):
+    """A moment is in no day and month that could be told."""
+
+
+class UnknownTimeZoneError(CalendarError):
     """A time zone is not in this machine's database of them."""
+
+
+class BeyondCalendarError(CalendarError):
+    """A moment is before the year 1 or after the year 9999, or touches it."""
 
 
 class Periods(msgspec.Struct, frozen=True):
@@ -44,6 +52,7 @@ def days_around(now_us: int, time_zone: str) -> Periods:
 
     Raises:
         UnknownTimeZoneError: this machine's time zone database doesn't have it.
+        BeyondCalendarError: no calendar has that moment.
 
     """
     return _days_around(now_us // _MINUTE_US, time_zone)
@@ -54,6 +63,7 @@ def months_around(now_us: int, time_zone: str) -> Periods:
 
     Raises:
         UnknownTimeZoneError: this machine's time zone database doesn't have it.
+        BeyondCalendarError: no calendar has that moment.
 
     """
     return _months_around(now_us // _MINUTE_US, time_zone)
@@ -78,6 +88,15 @@ def _around(
 ) -> Periods:
     """Return the two periods; `first_of` is a period's first day, `step` leads into the next."""
     zone = _zone(time_zone)
+    try:
+        return _in_zone(unix_minute, zone, first_of, step)
+    except (OverflowError, ValueError) as error:
+        raise BeyondCalendarError from error
+
+
+def _in_zone(
+    unix_minute: int, zone: ZoneInfo, first_of: Callable[[date], date], step: timedelta
+) -> Periods:
     now_us = unix_minute * _MINUTE_US
     first = first_of(datetime.fromtimestamp(unix_minute * 60, UTC).astimezone(zone).date())
     following = first_of(first + step)

@@ -15,7 +15,9 @@ KitError
 │       ├── NoReplyError
 │       └── FailedError     an error reply whose code says that it failed midway
 ├── InexactAmountError      money.py
-└── UnknownTimeZoneError    calendar.py: not in this machine's database of them
+└── CalendarError           calendar.py: a moment is in no day that could be told
+    ├── UnknownTimeZoneError
+    └── BeyondCalendarError
 """
 
 

@@ -319,6 +319,18 @@ async def test_limits_that_cannot_be_read_keep_nobody_from_being_charged(
         assert await books.charges(team_id) == [Decimal("0.001")]
 
 
+async def test_a_time_that_no_calendar_has_is_charged_and_counts_nowhere(
+    world: World, records: RecordStore, settle: Settle, engine: AsyncEngine, books: Books
+) -> None:
+    team = await open_team(world, DAY_OF_10)
+    last_us = 253_402_300_799_000_000
+    await store(records, team.record(usage=ONE_USD, finished_at_us=last_us))
+    await store(records, team.record(usage=ONE_USD))
+    await settle.once_around(NEVER)
+    assert await books.charges(team.team_id) == [1, 1]
+    assert await spend_rows(engine, team) == {("", 24): 1}
+
+
 async def test_spend_is_what_the_charges_say_after_many_workers(
     world: World,
     records: RecordStore,

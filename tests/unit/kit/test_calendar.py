@@ -1,12 +1,19 @@
 """Calendar days and months: which two touch, across zones and changes of the clock."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kit.calendar import UnknownTimeZoneError, days_around, months_around
+from kit.calendar import (
+    BeyondCalendarError,
+    Periods,
+    UnknownTimeZoneError,
+    days_around,
+    months_around,
+)
 
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
@@ -118,3 +125,16 @@ def test_a_clock_apart_by_less_than_half_a_day_finds_the_same_month(
 def test_an_unknown_zone_is_an_error(zone: str) -> None:
     with pytest.raises(UnknownTimeZoneError):
         days_around(DAY_US, zone)
+
+
+@pytest.mark.parametrize("around", [days_around, months_around])
+@pytest.mark.parametrize(
+    "moment", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"], ids=["the last", "the first"]
+)
+def test_a_moment_that_no_calendar_goes_on_from_is_an_error(
+    around: Callable[[int, str], Periods], moment: str
+) -> None:
+    for beyond_us in (0, 10**25):
+        at_us = us(moment)
+        with pytest.raises(BeyondCalendarError):
+            around(at_us + beyond_us if at_us > 0 else at_us - beyond_us, "Pacific/Kiritimati")

@@ -3,14 +3,14 @@
 from admission.errors import AdmissionError, UnknownTeamError
 from contracts.errors import ErrorCode
 from kit.bus.serving import ReplyError
-from kit.calendar import UnknownTimeZoneError
+from kit.calendar import CalendarError
 from kit.money import InexactAmountError
 from redis_scripts import InvalidAddressError, InvalidTeamIdError, OutOfRangeError
 
 # Numbers and names that nothing could be done with; nothing moved.
 _IMPOSSIBLE = (InvalidAddressError, InvalidTeamIdError, OutOfRangeError, InexactAmountError)
 
-FAILURES = (AdmissionError, UnknownTimeZoneError, *_IMPOSSIBLE)
+FAILURES = (AdmissionError, CalendarError, *_IMPOSSIBLE)
 """What keeps a request from being decided."""
 
 

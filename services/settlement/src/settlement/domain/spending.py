@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from contracts.spend import SpendLimit, SpendPeriod, SpendScope
-from kit.calendar import days_around, months_around
+from kit.calendar import CalendarError, days_around, months_around
 from kit.money import exact_product, format_usd
 
 _PERCENT = Decimal(100)
@@ -95,22 +95,25 @@ class SettledSpend:
 
 def limits_by_period(
     teams: Mapping[str, TeamLimits], ended: Iterable[Ended]
-) -> dict[Period, SpendLimit]:
+) -> tuple[dict[Period, SpendLimit], list[Ended]]:
     """Return the periods in which these attempts' charges count, each with its limit.
 
-    Raises:
-        kit.calendar.UnknownTimeZoneError: this machine doesn't know a team's.
-
+    And the attempts that no period can be told of: their time zone is unknown on this machine, or
+    their edge's clock showed no possible time.
     """
     found: dict[Period, SpendLimit] = {}
+    without: list[Ended] = []
     for each in ended:
         team = teams.get(each.team_id)
         if team is None:
             continue
-        for limit in team.met_by(each.key_id):
-            if limit.limit_usd is not None:
-                found[_period(each, limit, team.time_zone)] = limit
-    return found
+        try:
+            for limit in team.met_by(each.key_id):
+                if limit.limit_usd is not None:
+                    found[_period(each, limit, team.time_zone)] = limit
+        except CalendarError:
+            without.append(each)
+    return found, without
 
 
 def current_periods(
@@ -119,7 +122,7 @@ def current_periods(
     """Return the periods of a team and of these keys of it that a moment (unix µs) is in.
 
     Raises:
-        kit.calendar.UnknownTimeZoneError: this machine doesn't know the team's.
+        kit.calendar.CalendarError: the team's time zone is unknown on this machine.
 
     """
     # The team's hold for it also where none of its keys is known.
@@ -130,7 +133,7 @@ def current_periods(
         if limit.scope is SpendScope.TEAM and limit.limit_usd is not None
     }
     now = [Ended(team_id, key_id, now_us) for key_id in key_ids]
-    return whole | set(limits_by_period({team_id: limits}, now))
+    return whole | set(limits_by_period({team_id: limits}, now)[0])
 
 
 def _period(ended: Ended, limit: SpendLimit, time_zone: str) -> Period:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kit import log
-from kit.calendar import UnknownTimeZoneError
+from kit.calendar import CalendarError
 from kit.clock import Clock
 from settlement.domain.reconciling import CountedSpend, SettledSpend, Step, next_spend_step
 from settlement.domain.spending import Period, TeamLimits, current_periods
@@ -76,7 +76,7 @@ class ReconcileSpend:
         for team_id, (limits, key_ids) in teams.items():
             try:
                 found |= current_periods(team_id, limits, key_ids, now_us)
-            except UnknownTimeZoneError as error:
+            except CalendarError as error:
                 _logger.warning("spend not compared", team_id=team_id, detail=str(error))
         return sorted(found, key=lambda one: (one.team_id, one.key_id or "", one.starts_at_us))
 

@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from contracts.control import SPEND_THRESHOLD, SpendThreshold
 from contracts.spend import SpendLimit
 from kit import log
-from kit.calendar import UnknownTimeZoneError
 from kit.money import format_usd
 from settlement.domain.spending import (
     Crossing,
@@ -74,11 +73,14 @@ async def settle_spend(connection: AsyncConnection, ended: Sequence[Ended]) -> S
     teams = await limits_of(connection, sorted({each.team_id for each in ended}))
     if not teams:
         return SettledSpend()
-    try:
-        limits = limits_by_period(teams, ended)
-    except UnknownTimeZoneError as error:
-        _logger.warning("spend not counted: unknown time zone", detail=str(error))
-        return SettledSpend()
+    limits, without = limits_by_period(teams, ended)
+    for each in without:
+        _logger.warning(
+            "spend not counted: no such time",
+            team_id=each.team_id,
+            time_zone=teams[each.team_id].time_zone,
+            ended_at_us=each.ended_at_us,
+        )
     spent = await advance(connection, list(limits))
     reached = [each for one in spent for each in crossings(one, limits[one.period])]
     return SettledSpend(spent, await _cross(connection, reached))
