@@ -207,6 +207,8 @@ class Evidence:
     versions: Sequence[VersionSet] = ()
     dead_letters: Sequence[str] = ()
     """Reasons of messages that were given up."""
+    never_told: Sequence[str] = ()
+    """Message ids of changes that count as published and are not in their stream."""
     unproved: Sequence[str] = ()
     """What `quotagate verify` found, or couldn't tell."""
     unrecovered: Sequence[str] = ()

@@ -8,8 +8,10 @@ from typing import Any
 import asyncpg
 from faults.evidence import Account, Cached, Charge, Entry, Record, Served
 from faults.world import World
+from nats.js.api import Header
 
 from contracts.contract import decode
+from contracts.control import CONTROL_EVENTS
 from contracts.dead import DEAD_LETTERED, DEAD_LETTERS, DeadLetter
 from contracts.usage import Usage, UsdPerMillion
 from quotagate.stores import of_servers
@@ -28,6 +30,7 @@ _ENTRIES = (
 )
 _ACCOUNTS = "SELECT team_id, balance_usd, version, tier_id FROM account JOIN team USING (team_id)"
 _PRICES = "SELECT * FROM price"
+_PUBLISHED = "SELECT message_id FROM outbox WHERE published_at IS NOT NULL ORDER BY id"
 
 
 class Books:
@@ -147,6 +150,20 @@ async def unproved(world: World) -> Sequence[str]:
         f"{each.kind}: {each.subject}: {each.found}, not {each.due}" for each in report.findings
     ]
     return [*found, *(f"can't tell: {reason}" for reason in report.untold)]
+
+
+async def never_told(world: World) -> Sequence[str]:
+    """Return the changes that count as published, and that their stream doesn't have."""
+    async with world.postgres() as connection:
+        rows = await connection.fetch(_PUBLISHED)
+    async with world.nats() as client:
+        jetstream = client.jetstream()
+        state = (await jetstream.stream_info(CONTROL_EVENTS.name)).state
+        stored = set()
+        for sequence in range(state.first_seq, state.last_seq + 1):
+            message = await jetstream.get_msg(CONTROL_EVENTS.name, sequence, direct=True)
+            stored.add((message.headers or {}).get(Header.MSG_ID.value))
+    return [row["message_id"] for row in rows if row["message_id"] not in stored]
 
 
 async def dead_letters(world: World) -> Sequence[str]:

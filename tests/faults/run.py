@@ -146,6 +146,7 @@ class _Run:
             debits=self._store.debits,
             versions=self._store.versions,
             dead_letters=await gather.dead_letters(self._world),
+            never_told=await gather.never_told(self._world),
             unproved=await gather.unproved(self._world),
             unrecovered=problems,
         )

@@ -106,7 +106,8 @@ EDGE_BUGS = (
             *(Fault(Kind.FREEZE, "control-plane", 1.7),) * 3,
             Fault(Kind.KILL, "edge-proxy"),
             Fault(Kind.KILL, "edge-proxy-2"),
-        ),
+        )
+        * 2,
         breaks=frozenset({Rule.INVISIBLE_REQUEST}),
     ),
     Bug(

@@ -154,8 +154,8 @@ STORE_BUGS = (
                 "if result is not rows\n",
             ),
         ),
-        faults=(Fault(Kind.LOSE, "control-plane>nats", 8),) * 4,
-        breaks=frozenset({Rule.CACHE_DIVERGED, Rule.REVOKED_KEY_ACCEPTED}),
+        faults=(Fault(Kind.LOSE, "control-plane>nats", 8),) * 2,
+        breaks=frozenset({Rule.CHANGE_NEVER_TOLD, Rule.CACHE_DIVERGED}),
     ),
     Bug(
         name="the admin API forgets idempotency keys",

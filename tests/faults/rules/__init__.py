@@ -42,6 +42,7 @@ def check(evidence: Evidence) -> Sequence[Violation]:
     index = Index(evidence)
     found = [violation for rule in _RULES for violation in rule(index)]
     found += [Violation(Rule.GIVEN_UP, "dead letters", text) for text in evidence.dead_letters]
+    found += [Violation(Rule.CHANGE_NEVER_TOLD, "events", name) for name in evidence.never_told]
     found += [Violation(Rule.NOT_PROVED, "verify", text) for text in evidence.unproved]
     found += [Violation(Rule.NOT_RECOVERED, "afterwards", text) for text in evidence.unrecovered]
     return sorted(found, key=lambda violation: list(Rule).index(violation.rule))

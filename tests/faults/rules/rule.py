@@ -47,6 +47,8 @@ class Rule(StrEnum):
     """In the end nothing is pending, and nothing is held that a person needn't see."""
     GIVEN_UP = "given up"
     """No message was given up."""
+    CHANGE_NEVER_TOLD = "change never told"
+    """A change that counts as published is in the stream of changes."""
     NOT_PROVED = "not proved"
     """`quotagate verify` proves everything that it looks at."""
     NOT_RECOVERED = "not recovered"

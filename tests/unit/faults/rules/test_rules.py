@@ -186,6 +186,9 @@ WRONG = [
         {Rule.NOT_SETTLED}, id="a record still pending",
     ),
     pytest.param(_with(dead_letters=("poison",)), {Rule.GIVEN_UP}, id="a dead letter"),
+    pytest.param(
+        _with(never_told=("event-1",)), {Rule.CHANGE_NEVER_TOLD}, id="a change nobody was told",
+    ),
     pytest.param(_with(unproved=("a gap",)), {Rule.NOT_PROVED}, id="what verify finds"),
     pytest.param(
         _with(unrecovered=("edge-proxy",)), {Rule.NOT_RECOVERED}, id="an edge that stays closed",
