@@ -11,6 +11,7 @@ import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 import uvloop
 from bench.figures import Figures
@@ -22,6 +23,7 @@ from admission.domain.limits import Subject
 from admission.domain.own_limits import as_met_by
 from admission.store.terms import Asking, Terms
 from contracts.admission import KeyLimits, Policy, Rates
+from contracts.windows import Window
 from kit.calendar import days_around
 from kit.ids import new_id
 from redis_scripts import DayUsage, DebtCaps, RedisScripts, Verdict
@@ -69,8 +71,23 @@ _POLICIES: Mapping[str, Policy] = MappingProxyType(
 _OWN = KeyLimits(rpm=_FAST.rpm, request_burst=_FAST.request_burst)
 """Of a key in the plain tier: beside the tiers."""
 
-_Judged = tuple[str, Policy, KeyLimits | None]
-"""A name, the tier, and what the key has of its own."""
+_WINDOWS = (
+    Window(group="Chat", label="Minute", limit=1_000_000, length_us=60 * _US_PER_S),
+    Window(group="Chat", label="Day", limit=1_000_000, length_us=86_400 * _US_PER_S),
+)
+"""Of an endpoint, for a team in the plain tier."""
+
+
+_BESIDE_TIERS = {"own": "a key's own limit", "windows": "two windows of the endpoint"}
+
+
+class _Judged(NamedTuple):
+    """A name, the tier, what the key has of its own, and the endpoint's windows."""
+
+    name: str
+    policy: Policy
+    own: KeyLimits | None = None
+    windows: tuple[Window, ...] = ()
 
 
 @dataclass
@@ -89,7 +106,7 @@ def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
         spent = runner.run(_measured(stage.stack.servers.redis_url, calls))
     plain = spent["plain"]
     for name, each in spent.items():
-        what = "a key's own limit" if name == "own" else f"the tier {name!r}"
+        what = _BESIDE_TIERS.get(name, f"the tier {name!r}")
         server_us, own_us = each.server_us / each.calls, each.own_s / each.calls * _US_PER_S
         figures.add(f"preflight_us_{name}", server_us, "µs", f"in Valkey for {what}")
         figures.add(f"preflight_own_us_{name}", own_us, "µs", "CPU of terms, sending and reply")
@@ -101,14 +118,14 @@ async def _measured(redis_url: str, calls: int) -> dict[str, _Spent]:
     client: Redis = Redis.from_url(redis_url, max_connections=_IN_FLIGHT)
     try:
         scripts = RedisScripts(client)
-        judged: list[_Judged] = [(name, policy, None) for name, policy in _POLICIES.items()]
-        judged.append(("own", _PLAIN, _OWN))
-        for name, _, _ in judged:
-            await _open(client, scripts, f"bench-{name}")
-        spent = {name: _Spent() for name, _, _ in judged}
+        judged = [_Judged(name, policy) for name, policy in _POLICIES.items()]
+        judged += (_Judged("own", _PLAIN, _OWN), _Judged("windows", _PLAIN, windows=_WINDOWS))
+        for each in judged:
+            await _open(client, scripts, f"bench-{each.name}")
+        spent = {each.name: _Spent() for each in judged}
         for _ in range(_ROUNDS):
-            for name, policy, own in judged:
-                await _decide(client, scripts, calls // _ROUNDS, (name, policy, own), spent[name])
+            for each in judged:
+                await _decide(client, scripts, calls // _ROUNDS, each, spent[each.name])
         await scripts.drain()
     finally:
         await client.aclose()
@@ -131,14 +148,14 @@ async def _decide(
     judged: _Judged,
     spent: _Spent,
 ) -> None:
-    name, policy, own = judged
+    name, policy, own, windows = judged
     subject, team_id = Subject("k", "m"), f"bench-{name}"
     terms, numbers = Terms(_LEASE_US), itertools.count()
     now_us = await _now_us(client)
 
     async def decide_some() -> None:
         while next(numbers) < calls:
-            asking = Asking(team_id, subject, new_id())
+            asking = Asking(team_id, subject, new_id(), windows=windows)
             made = terms.judged(as_met_by(policy, own), asking, _CAPS, now_us)
             reply = await scripts.preflight(team_id, made)
             if reply.verdict is not Verdict.ADMITTED:
