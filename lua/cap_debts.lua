@@ -19,9 +19,10 @@ local idle_ms = math.floor(now_us / 1000) + tonumber(ARGV[1])
 
 local reply = { now_us }
 for number, key in ipairs(KEYS) do
-  local tat_us, capped = read_tat(key, tonumber(ARGV[number + 1]))
+  local longest_us = tonumber(ARGV[number + 1])
+  local tat_us, capped = read_tat(key, longest_us)
   if capped == 1 then
-    write_tat(key, tat_us)
+    tat_us = advance_tat(key, false, longest_us)
   end
   reply[2 * number], reply[2 * number + 1] = tat_us, capped
 end

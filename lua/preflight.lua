@@ -52,12 +52,10 @@ local request_tat_us, request_capped = read_tat(KEYS[1], tonumber(ARGV[6]))
 local token_tat_us, token_capped = read_tat(KEYS[2], tonumber(ARGV[7]))
 local tier = redis.call('GET', KEYS[3])
 local balance = redis.call('GET', KEYS[4])
-local refusing, further
 
 local function reply(verdict)
   return {
     verdict, now_us, request_tat_us, token_tat_us, tier, balance, request_capped, token_capped,
-    refusing, further,
   }
 end
 
@@ -77,123 +75,131 @@ end
 
 local request_refuses = (request_tat_us or 0) - tonumber(ARGV[3]) > now_us
 local token_refuses = (token_tat_us or 0) - tonumber(ARGV[4]) > now_us
+
+-- A tier without shadow mode and further limits is decided here, and pays nothing for them.
+if #ARGV == 7 then
+  if request_refuses or token_refuses then
+    return reply('limited')
+  end
+  request_tat_us = advance_tat(KEYS[1], request_tat_us, tonumber(ARGV[2]))
+  return reply('admitted')
+end
+
 -- Shadow mode is said as 1; anything else refuses.
 local limited = request_refuses and ARGV[8] ~= '1' or token_refuses and ARGV[9] ~= '1'
 local count_missing = false
+local refusing, further, moves = {}, {}, {}
+if request_refuses then
+  refusing[1] = 1
+end
+if token_refuses then
+  refusing[#refusing + 1] = 2
+end
+if #KEYS > 4 and (now_us < tonumber(ARGV[10]) or now_us >= tonumber(ARGV[12])) then
+  return redis.error_reply('ERR the day of the caller is neither today nor next to it')
+end
 
--- A tier without shadow mode and further limits pays nothing for them.
-local moves
-if #ARGV > 7 then
-  refusing, further = {}, {}
-  if request_refuses then
-    refusing[1] = 1
-  end
-  if token_refuses then
-    refusing[#refusing + 1] = 2
-  end
-  if #KEYS > 4 and (now_us < tonumber(ARGV[10]) or now_us >= tonumber(ARGV[12])) then
-    return redis.error_reply('ERR the day of the caller is neither today nor next to it')
-  end
+-- part: parts/window.lua
 
-  -- part: parts/window.lua
+-- Each kind reads its limit at a key and an argument, and returns how many keys it has, whether
+-- it refuses, its value, whether that was capped, and how an admission moves it to its next value.
+local kinds = {}
 
-  -- Each kind reads its limit at a key and an argument, and returns how many keys it has, whether
-  -- it refuses, its value, whether that was capped, and how an admission moves it to its next value.
-  local kinds = {}
-
-  function kinds.debt(key, arg)
-    local tat_us, capped = read_tat(KEYS[key], tonumber(ARGV[arg + 4]))
-    local refuses = (tat_us or 0) - tonumber(ARGV[arg + 3]) > now_us
-    local by_us = tonumber(ARGV[arg + 2])
-    return 1, refuses, tat_us, capped, function()
-      if refuses then
-        return tat_us
-      end
-      return advance_tat(KEYS[key], tat_us, by_us)
-    end
-  end
-
-  function kinds.lease(key, arg)
-    local name, life_us = ARGV[arg + 3], tonumber(ARGV[arg + 4])
-    local others = redis.call('ZCOUNT', KEYS[key], now_us + 1, '+inf')
-    if tonumber(redis.call('ZSCORE', KEYS[key], name) or 0) > now_us then
-      others = others - 1
-    end
-    return 1, others >= tonumber(ARGV[arg + 2]), others, 0, function()
-      redis.call('ZREMRANGEBYSCORE', KEYS[key], '-inf', now_us)
-      redis.call('ZADD', KEYS[key], now_us + life_us, name)
-      redis.call('PEXPIREAT', KEYS[key], idle_ms + math.ceil(life_us / 1000))
-      return others + 1
-    end
-  end
-
-  function kinds.count(key, arg)
-    local counter = now_us < tonumber(ARGV[11]) and KEYS[key] or KEYS[key + 1]
-    local text = redis.call('GET', counter)
-    if not text then
-      count_missing = true
-      return 2, false, false, 0
-    end
-    local used, by = tonumber(text) + 0, tonumber(ARGV[arg + 3])
-    local refuses = used + tonumber(ARGV[arg + 4]) > tonumber(ARGV[arg + 2])
-    return 2, refuses, used, 0, function()
-      if by > 0 then
-        redis.call('SET', counter, used + by, 'KEEPTTL')
-      end
-      return used + by
-    end
-  end
-
-  -- Spend grows when a call has ended: an admission doesn't move it.
-  function kinds.spend(key, arg)
-    local counter = now_us < tonumber(ARGV[arg + 3]) and KEYS[key] or KEYS[key + 1]
-    local spent, most = redis.call('GET', counter), ARGV[arg + 2]
-    if not spent then
-      count_missing = true
-      return 2, false, false, 0
-    end
-    if spent ~= '0' and not string.find(spent, '^[1-9]%d*$') then
-      error('spend that is no number')
-    end
-    -- As texts, which have no leading zeros: as numbers they could be longer than a double is exact.
-    local refuses = #spent > #most or #spent == #most and spent >= most
-    return 2, refuses, spent, 0, function() return spent end
-  end
-
-  function kinds.window(key, arg)
-    local most, length_us = tonumber(ARGV[arg + 2]), tonumber(ARGV[arg + 3])
-    local refuses, use, enter = window(KEYS[key], most, length_us, ARGV[arg + 4])
-    return 1, refuses, use, 0, enter
-  end
-
-  moves = {}
-  local key, arg = 5, 13
-  while key <= #KEYS do
-    local keys, refuses, value, capped, move = kinds[ARGV[arg]](key, arg)
-    moves[#moves + 1] = move
-    further[#further + 1] = value
-    further[#further + 1] = capped
+function kinds.debt(key, arg)
+  local tat_us, capped = read_tat(KEYS[key], tonumber(ARGV[arg + 4]))
+  local refuses = (tat_us or 0) - tonumber(ARGV[arg + 3]) > now_us
+  local by_us = tonumber(ARGV[arg + 2])
+  return 1, refuses, tat_us, capped, function()
     if refuses then
-      refusing[#refusing + 1] = #further / 2 + 2
-      limited = limited or ARGV[arg + 1] ~= '1'
+      return tat_us
     end
-    key, arg = key + keys, arg + 5
+    return advance_tat(KEYS[key], tat_us, by_us)
   end
+end
+
+function kinds.lease(key, arg)
+  local name, life_us = ARGV[arg + 3], tonumber(ARGV[arg + 4])
+  local others = redis.call('ZCOUNT', KEYS[key], now_us + 1, '+inf')
+  if tonumber(redis.call('ZSCORE', KEYS[key], name) or 0) > now_us then
+    others = others - 1
+  end
+  return 1, others >= tonumber(ARGV[arg + 2]), others, 0, function()
+    redis.call('ZREMRANGEBYSCORE', KEYS[key], '-inf', now_us)
+    redis.call('ZADD', KEYS[key], now_us + life_us, name)
+    redis.call('PEXPIREAT', KEYS[key], idle_ms + math.ceil(life_us / 1000))
+    return others + 1
+  end
+end
+
+function kinds.count(key, arg)
+  local counter = now_us < tonumber(ARGV[11]) and KEYS[key] or KEYS[key + 1]
+  local text = redis.call('GET', counter)
+  if not text then
+    count_missing = true
+    return 2, false, false, 0
+  end
+  local used, by = tonumber(text) + 0, tonumber(ARGV[arg + 3])
+  local refuses = used + tonumber(ARGV[arg + 4]) > tonumber(ARGV[arg + 2])
+  return 2, refuses, used, 0, function()
+    if by > 0 then
+      redis.call('SET', counter, used + by, 'KEEPTTL')
+    end
+    return used + by
+  end
+end
+
+-- Spend grows when a call has ended: an admission doesn't move it.
+function kinds.spend(key, arg)
+  local counter = now_us < tonumber(ARGV[arg + 3]) and KEYS[key] or KEYS[key + 1]
+  local spent, most = redis.call('GET', counter), ARGV[arg + 2]
+  if not spent then
+    count_missing = true
+    return 2, false, false, 0
+  end
+  if spent ~= '0' and not string.find(spent, '^[1-9]%d*$') then
+    error('spend that is no number')
+  end
+  -- As texts, which have no leading zeros: as numbers they could be longer than a double is exact.
+  local refuses = #spent > #most or #spent == #most and spent >= most
+  return 2, refuses, spent, 0, function() return spent end
+end
+
+function kinds.window(key, arg)
+  local most, length_us = tonumber(ARGV[arg + 2]), tonumber(ARGV[arg + 3])
+  local refuses, use, enter = window(KEYS[key], most, length_us, ARGV[arg + 4])
+  return 1, refuses, use, 0, enter
+end
+
+local key, arg = 5, 13
+while key <= #KEYS do
+  local keys, refuses, value, capped, move = kinds[ARGV[arg]](key, arg)
+  moves[#moves + 1] = move
+  further[#further + 1] = value
+  further[#further + 1] = capped
+  if refuses then
+    refusing[#refusing + 1] = #further / 2 + 2
+    limited = limited or ARGV[arg + 1] ~= '1'
+  end
+  key, arg = key + keys, arg + 5
+end
+
+local function whole_reply(verdict)
+  local found = reply(verdict)
+  found[9], found[10] = refusing, further
+  return found
 end
 
 if count_missing then
-  return reply('count_missing')
+  return whole_reply('count_missing')
 end
 if limited then
-  return reply('limited')
+  return whole_reply('limited')
 end
 
 if not request_refuses then
   request_tat_us = advance_tat(KEYS[1], request_tat_us, tonumber(ARGV[2]))
 end
-if moves then
-  for number, move in ipairs(moves) do
-    further[2 * number - 1] = move()
-  end
+for number, move in ipairs(moves) do
+  further[2 * number - 1] = move()
 end
-return reply('admitted')
+return whole_reply('admitted')

@@ -3,10 +3,9 @@
 --
 -- Returns  read_tat: the TAT, at most the longest explicable debt from now (false: no debt), and 1
 --          where it lay beyond that, else 0
---          write_tat, advance_tat: the TAT afterwards
+--          advance_tat: max(TAT, now) and what is added
 --
--- Writes   write_tat: the TAT, living at least as long as its debt. advance_tat: likewise, if there is
---          something to add.
+-- Writes   advance_tat: the TAT, living at least as long as its debt; if there is something to add.
 
 -- Text that is no number fails here, before anything is written: never an admission by mistake.
 local function read_tat(key, max_debt_us)
@@ -21,15 +20,12 @@ local function read_tat(key, max_debt_us)
   return tat_us, 0
 end
 
-local function write_tat(key, tat_us)
-  -- Numbers, not text made here: Lua would write them with 14 digits.
-  redis.call('SET', key, tat_us, 'PXAT', math.max(idle_ms, math.ceil(tat_us / 1000)))
-  return tat_us
-end
-
 local function advance_tat(key, tat_us, by_us)
   if by_us == 0 then
     return tat_us
   end
-  return write_tat(key, math.max(tat_us or 0, now_us) + by_us)
+  tat_us = math.max(tat_us or 0, now_us) + by_us
+  -- Numbers, not text made here: Lua would write them with 14 digits.
+  redis.call('SET', key, tat_us, 'PXAT', math.max(idle_ms, math.ceil(tat_us / 1000)))
+  return tat_us
 end
