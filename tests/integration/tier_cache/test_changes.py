@@ -44,7 +44,7 @@ class WatchedPuller(Puller):
     def _event(self, sequence: int) -> asyncio.Event:
         return self._acknowledged.setdefault(sequence, asyncio.Event())
 
-    async def ack(self, message: Msg, timeout_s: float = TIMEOUT_S) -> None:  # type: ignore[override] # the base needs no self
+    async def ack(self, message: Msg, timeout_s: float = TIMEOUT_S) -> None:
         await super().ack(message, timeout_s)
         self._event(message.metadata.sequence.stream).set()
 
