@@ -55,30 +55,10 @@ def build(settings: ControlPlaneSettings) -> Starlette:
     async def openapi_document(_request: Request) -> Response:
         return JSONResponse(document)
 
-    gate = Gate(
-        admin,
-        settings.admin_token.get_secret_value(),
-        BodyBounds(settings.admin_body_max_bytes, settings.admin_body_timeout_s),
-        lambda: health.is_open,
-    )
+    bounds = BodyBounds(settings.admin_body_max_bytes, settings.admin_body_timeout_s)
+    gate = Gate(admin, settings.admin_token.get_secret_value(), bounds, lambda: health.is_open)
     receiver, deliver = _webhook(settings, database)
-
-    def wake() -> None:
-        relay.wake()
-        if deliver is not None:
-            deliver.wake()
-
-    notifications = Notifications(settings.database_url.get_secret_value(), wake)
-    expiry = Expiry(database, timedelta(hours=settings.idempotency_retention_h))
-    # Stopped in the reverse order: the relay first, while it still has its bus.
-    loops: dict[str, Loop] = {
-        "bus": partial(bus.run, on_connected=relay.wake),
-        "expiry": expiry.run,
-        "notifications": notifications.run,
-        "relay": relay.run,
-    }
-    if deliver is not None:
-        loops["webhook"] = deliver.run
+    loops = _loops(settings, database, bus, (relay, deliver))
 
     async def open_service(stack: contextlib.AsyncExitStack) -> None:
         stack.push_async_callback(engine.dispose)
@@ -98,6 +78,34 @@ def build(settings: ControlPlaneSettings) -> Starlette:
         ],
         lifespan=lifespan(open_service, health),
     )
+
+
+def _loops(
+    settings: ControlPlaneSettings,
+    database: Database,
+    bus: Bus,
+    senders: tuple[Relay, Deliver | None],
+) -> dict[str, Loop]:
+    """Return what runs while the service does, stopped in the reverse order.
+
+    The relay before its bus; whatever sends is woken by the commits of any replica.
+    """
+    relay, deliver = senders
+
+    def wake() -> None:
+        relay.wake()
+        if deliver is not None:
+            deliver.wake()
+
+    loops: dict[str, Loop] = {
+        "bus": partial(bus.run, on_connected=relay.wake),
+        "expiry": Expiry(database, timedelta(hours=settings.idempotency_retention_h)).run,
+        "notifications": Notifications(settings.database_url.get_secret_value(), wake).run,
+        "relay": relay.run,
+    }
+    if deliver is not None:
+        loops["webhook"] = deliver.run
+    return loops
 
 
 def _webhook(
