@@ -1,5 +1,7 @@
 """Run settlement: `python -m settlement`."""
 
+import os
+
 from kit.asgi import serve
 from kit.settings import load_or_exit
 from settlement.app import build
@@ -9,6 +11,7 @@ from settlement.settings import Settings
 def main() -> None:
     """Run until told to stop."""
     settings = load_or_exit(Settings)
+    os.nice(settings.niceness)
     serve(build(settings), "settlement", settings)
 
 

@@ -12,6 +12,13 @@ class Settings(NatsSettings, RedisSettings, PostgresSettings):
     consume_batch_records: int = Field(
         500, ge=1, le=10_000, description="Records taken off the stream and stored together."
     )
+    niceness: int = Field(
+        0,
+        ge=0,
+        le=19,
+        description="How far this process lets others of its machine go first; more than 0 where it"
+        " shares its cores with what answers clients.",
+    )
     gather_ms: int = Field(
         100,
         ge=0,
