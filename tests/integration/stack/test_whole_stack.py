@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import re
 
 import pytest
@@ -58,3 +59,10 @@ def test_readiness_is_a_metric_too(stack: Stack, service: str) -> None:
     connection.request("GET", "/metrics")
     assert "\nquotagate_ready 1.0\n" in connection.getresponse().read().decode()
     connection.close()
+
+
+def test_settlement_lets_the_others_go_first(stack: Stack) -> None:
+    pids = {status.name: status.pid for status in stack.status()}
+    assert os.getpriority(os.PRIO_PROCESS, pids["settlement"] or 0) > os.getpriority(
+        os.PRIO_PROCESS, pids["edge-proxy"] or 0
+    )
