@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from integration.edge_proxy.stand_ins import Latch, allow
 from integration.edge_proxy.test_clients_leave import idle
-from integration.edge_proxy.world import CHAT, Team, World, asked
+from integration.edge_proxy.world import CHAT, Team, World, asked, eventually
 from integration.edge_proxy.world import world as new_world
 
 from contracts.admission import PreflightReply, PreflightRequest
@@ -51,37 +52,41 @@ async def line(world: World) -> AsyncIterator[Line]:
 
 @pytest.fixture
 async def world(module_servers: Stack, tmp_path: Path) -> AsyncIterator[World]:
-    """A world whose edge has one request at work at most."""
+    """A world whose edge has one request at work, and two out of a calm."""
     settings = {"QUOTAGATE_MAX_AT_WORK": "1", "QUOTAGATE_PREFLIGHT_TIMEOUT_MS": "20000"}
     async with new_world(module_servers.servers, tmp_path, settings=settings) as world:
         yield world
 
 
 @contextlib.asynccontextmanager
-async def one_at_work(world: World) -> AsyncIterator[None]:
-    """Keep one request where it waits for admission."""
-    latch = Latch()
-    busy = world.team()
-
-    async def slow(request: PreflightRequest) -> PreflightReply:
-        await latch.wait()
-        return await allow(request)
-
-    world.stand_ins.on_preflight[busy.team_id] = slow
-    asking = asyncio.create_task(world.ask(busy))
-    await latch.reached.wait()
+async def full(world: World) -> AsyncIterator[None]:
+    """Keep as many requests as may be where they wait for admission."""
+    latches = []
+    asking = []
+    for _ in range(2):
+        busy, latch = world.team(), Latch()
+        world.stand_ins.on_preflight[busy.team_id] = partial(slowly, latch)
+        asking.append(asyncio.create_task(world.ask(busy)))
+        await latch.reached.wait()
+        latches.append(latch)
     try:
         yield
     finally:
-        latch.open.set()
-    assert (await asking).status_code == 200
+        for latch in latches:
+            latch.open.set()
+    assert [(await each).status_code for each in asking] == [200, 200]
     await idle(world)
+
+
+async def slowly(latch: Latch, request: PreflightRequest) -> PreflightReply:
+    await latch.wait()
+    return await allow(request)
 
 
 async def test_refused_and_served_on_one_connection(world: World) -> None:
     team = world.team()
     async with line(world) as ours:
-        async with one_at_work(world):
+        async with full(world):
             ours.send(team)
             status, headers, body = await ours.answer()
             assert (status, headers["retry-after"]) == (503, "1")
@@ -92,30 +97,58 @@ async def test_refused_and_served_on_one_connection(world: World) -> None:
 
 
 async def test_several_that_come_together_are_all_refused(world: World) -> None:
-    async with line(world) as ours, one_at_work(world):
+    async with line(world) as ours, full(world):
         for _ in range(3):
             ours.send(world.team())
         assert [(await ours.answer())[0] for _ in range(3)] == [503] * 3
 
 
 async def test_in_the_words_of_the_api(world: World) -> None:
-    async with line(world) as ours, one_at_work(world):
+    async with line(world) as ours, full(world):
         ours.send(world.team(), MESSAGES)
         status, _, body = await ours.answer()
         assert (status, json.loads(body)["type"]) == (503, "error")
 
 
 async def test_a_large_body_is_refused_on_the_usual_way(world: World) -> None:
-    async with line(world) as ours, one_at_work(world):
+    async with line(world) as ours, full(world):
         ours.send(world.team(), body=b" " * 200_000)
         status, headers, _ = await ours.answer()
         assert (status, headers["connection"]) == (503, "close")
 
 
+async def test_after_a_crowd_fewer_are_taken_until_it_is_calm(world: World) -> None:
+    first, second = Latch(), Latch()
+    async with line(world) as ours:
+        asking = []
+        for latch in (first, second):
+            team = world.team()
+            world.stand_ins.on_preflight[team.team_id] = partial(slowly, latch)
+            asking.append(asyncio.create_task(world.ask(team)))
+            await latch.reached.wait()
+        first.open.set()
+        assert (await asking[0]).status_code == 200
+
+        async def one_left() -> bool:
+            return await world.edge.metric("quotagate_in_flight") == 1
+
+        await eventually(one_left)
+        # One is all that may be at work now.
+        ours.send(world.team())
+        assert (await ours.answer())[0] == 503
+        second.open.set()
+        assert (await asking[1]).status_code == 200
+        await idle(world)
+        async with full(world):
+            pass
+
+
 async def test_what_waits_for_a_provider_is_not_at_work(world: World) -> None:
     team = world.team()
-    asking = asyncio.create_task(world.ask(team, gate=team.team_id))
-    await world.witness.requests(1, marker=team.team_id)
+    asking = []
+    for number in range(1, 4):
+        asking.append(asyncio.create_task(world.ask(team, gate=team.team_id)))
+        await world.witness.requests(number, marker=team.team_id)
     assert (await world.ask(world.team())).status_code == 200
     await world.witness.open_gate(team.team_id)
-    assert (await asking).status_code == 200
+    assert [(await each).status_code for each in asking] == [200] * 3

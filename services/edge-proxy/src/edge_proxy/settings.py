@@ -113,8 +113,8 @@ class Settings(NatsSettings):
     max_at_work: int = Field(
         320,
         ge=1,
-        description="Requests handled at once that wait for no provider; more are refused with 503."
-        " It bounds how long a request waits for the others.",
+        description="Requests handled at once that wait for no provider, twice as many out of a"
+        " calm; more are refused with 503. It bounds how long a request waits for the others.",
     )
     max_body_bytes: int = Field(32 * _MIB, ge=1, description="Largest request body.")
     body_timeout_s: float = Field(60.0, gt=0, description="Seconds a client may take to send it.")

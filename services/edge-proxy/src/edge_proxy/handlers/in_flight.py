@@ -12,6 +12,9 @@ from prometheus_client import Gauge
 
 from kit import background, log
 
+_CROWD = 2
+"""How many times more may be at work after a calm."""
+
 _logger = log.get(__name__)
 _IN_FLIGHT = Gauge("quotagate_in_flight", "Requests this process has in hand, drains included.")
 _DRAINS = Gauge("quotagate_drains", "Providers that are read although their client has left.")
@@ -31,10 +34,13 @@ class InFlight:
         """Take `most` requests at once, of which `most_at_work` don't wait for a provider.
 
         What waits for a provider costs memory only. What doesn't waits for this process and for
-        admission: many of those are many seconds, and all of them wait for the last.
+        admission: many of those are many seconds, and all of them wait for the last. Out of a calm
+        twice as many may be at work, so that a crowd that comes at once is served; the next calm
+        is when half of `most_at_work` are left.
         """
         self._most = most
         self._most_at_work = most_at_work
+        self._calm = True
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[Hurried] = set()
         self._stopping = False
@@ -43,9 +49,8 @@ class InFlight:
     @property
     def full(self) -> bool:
         """Whether one more would be too many."""
-        in_hand = len(self._tasks)
-        at_work = in_hand - len(self._waiting)
-        return in_hand >= self._most or at_work >= self._most_at_work or self._stopping
+        most_at_work = self._most_at_work * (_CROWD if self._calm else 1)
+        return len(self._tasks) >= self._most or self._at_work >= most_at_work or self._stopping
 
     @property
     def stopping(self) -> bool:
@@ -56,8 +61,19 @@ class InFlight:
         """Do a request's work, to its end also where the caller is cancelled."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+        if self._at_work >= self._most_at_work * _CROWD:
+            self._calm = False
         await asyncio.shield(task)
+
+    @property
+    def _at_work(self) -> int:
+        return len(self._tasks) - len(self._waiting)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if self._at_work <= self._most_at_work // 2:
+            self._calm = True
 
     def waits(self, waiting: Hurried) -> None:
         """Remember who waits for a provider, to hurry it when the process is told to stop."""
