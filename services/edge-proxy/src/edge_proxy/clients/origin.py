@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from edge_proxy.clients.http1 import Answer, Connection
+from edge_proxy.clients.answer import Answer
+from edge_proxy.clients.http1 import Connection
 from edge_proxy.errors import UnreachableError
 
 _MAX_IDLE = 1024

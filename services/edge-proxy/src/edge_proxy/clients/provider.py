@@ -14,7 +14,7 @@ _TAIL_WAIT_S = 1.0
 
 
 class _Answer(Protocol):
-    """What :mod:`http1` and :mod:`proxied` know of an answer."""
+    """What :mod:`answer` and :mod:`proxied` know of an answer."""
 
     @property
     def status(self) -> int: ...
