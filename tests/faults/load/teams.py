@@ -22,7 +22,12 @@ PRICES = {
 # The same numbers under two names, for teams to be moved between.
 TIERS = ("storm-a", "storm-b")
 TIGHT_TIER = "storm-tight"
-_WIDE = {"rpm": 60_000, "tpm": 1_000_000_000}
+# Limits that refuse nobody, so that what is spent is summed up and counted through every fault.
+_SPEND = [
+    {"period": "day", "limit_usd": "100000"},
+    {"period": "month", "scope": "key", "limit_usd": "0.01", "mode": "soft"},
+]
+_WIDE = {"rpm": 60_000, "tpm": 1_000_000_000, "spend_limits": _SPEND}
 _TIGHT = {"rpm": 60, "tpm": 60_000}
 _CREDITS = {"rich": "1000.000000000000000000001", "poor": "0.02", "tight": "100", "idle": "5"}
 _IDLE = 10
