@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,19 @@ from integration.fake_provider.process import FakeProcess
 from integration.fake_provider.witness import Witness
 from integration.services import ServiceProcess
 from redis.asyncio import Redis
+from stacks import stack_of_servers
 
 from kit.bus.connection import connection
 from quotagate.stack import Servers
 
 PATIENT = {"QUOTAGATE_REDIS_TIMEOUT_MS": "10000", "QUOTAGATE_LEASE_S": str(LEASE_S)}
+
+
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Servers]:
+    """Servers of their own: some tiers here are such as the control plane wouldn't write."""
+    with stack_of_servers("edges") as stack:
+        yield stack.servers
 
 
 @pytest.fixture(scope="module")
