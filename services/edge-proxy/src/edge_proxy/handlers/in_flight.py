@@ -5,6 +5,7 @@ gives up waiting: what a provider was asked for must be recorded.
 """
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
@@ -13,7 +14,8 @@ from prometheus_client import Gauge
 from kit import background, log
 
 _CROWD = 2
-"""How many times more may be at work after a calm."""
+"""How many times more may be at work out of a calm."""
+_CALM_AFTER_S = 5.0
 
 _logger = log.get(__name__)
 _IN_FLIGHT = Gauge("quotagate_in_flight", "Requests this process has in hand, drains included.")
@@ -35,12 +37,12 @@ class InFlight:
 
         What waits for a provider costs memory only. What doesn't waits for this process and for
         admission: many of those are many seconds, and all of them wait for the last. Out of a calm
-        twice as many may be at work, so that a crowd that comes at once is served; the next calm
-        is when half of `most_at_work` are left.
+        twice as many may be at work, so that a crowd that comes at once is served; it is calm
+        again when nobody was refused for some seconds.
         """
         self._most = most
         self._most_at_work = most_at_work
-        self._calm = True
+        self._calm_from_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: set[Hurried] = set()
         self._stopping = False
@@ -49,7 +51,8 @@ class InFlight:
     @property
     def full(self) -> bool:
         """Whether one more would be too many."""
-        most_at_work = self._most_at_work * (_CROWD if self._calm else 1)
+        is_calm = time.monotonic() >= self._calm_from_s
+        most_at_work = self._most_at_work * (_CROWD if is_calm else 1)
         return len(self._tasks) >= self._most or self._at_work >= most_at_work or self._stopping
 
     @property
@@ -61,19 +64,16 @@ class InFlight:
         """Do a request's work, to its end also where the caller is cancelled."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        if self._at_work >= self._most_at_work * _CROWD:
-            self._calm = False
+        task.add_done_callback(self._tasks.discard)
         await asyncio.shield(task)
 
     @property
     def _at_work(self) -> int:
         return len(self._tasks) - len(self._waiting)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if self._at_work <= self._most_at_work // 2:
-            self._calm = True
+    def refused(self) -> None:
+        """Know that one was refused because this was full."""
+        self._calm_from_s = time.monotonic() + _CALM_AFTER_S
 
     def waits(self, waiting: Hurried) -> None:
         """Remember who waits for a provider, to hurry it when the process is told to stop."""

@@ -91,6 +91,7 @@ class SheddingProtocol(BoundedProtocol):
             # A client that doesn't read its answers gets no more of them.
             or self.transport.get_write_buffer_size() > 0
         )
+        edge.in_flight.refused()
         return None if usual else refusal
 
     def _is_small(self) -> bool:
