@@ -101,7 +101,7 @@ class Settings(NatsSettings):
         0, ge=0, description="Connections that one address may open a second; 0: any number."
     )
     max_auth_failures_per_address: int = Field(
-        120,
+        600,
         ge=0,
         description="Calls without a valid key that one address may make a minute, before its calls"
         " with keys that weren't found good before are refused without a look; 0: any number.",
