@@ -138,22 +138,8 @@ async def _open(
     )
     hand_off, journal = await _open_hand_off(settings, records, stack)
     requester = Requester(client)
-    admission = AdmissionClient(
-        requester,
-        _CLOCK,
-        AdmissionTimeOuts(
-            preflight_ms=settings.preflight_timeout_ms, postflight_ms=settings.postflight_timeout_ms
-        ),
-    )
-    keys = KeyDirectory(
-        requester,
-        _CLOCK,
-        KeyTimes(
-            lookup_timeout_ms=settings.key_lookup_timeout_ms,
-            fresh_s=settings.key_fresh_s,
-            stale_s=settings.key_stale_s,
-        ),
-    )
+    admission = _admission(settings, requester)
+    keys = _keys(settings, requester)
     directories.append(keys)
     await keys.follow_changes(client)
     idempotency = await _open_idempotency(settings, records, stack)
@@ -178,6 +164,22 @@ async def _open(
     _watch(health, client, edge)
     gate.edge = edge
     stack.push_async_callback(_leave, gate, edge, health)
+
+
+def _admission(settings: Settings, requester: Requester) -> AdmissionClient:
+    time_outs = AdmissionTimeOuts(
+        preflight_ms=settings.preflight_timeout_ms, postflight_ms=settings.postflight_timeout_ms
+    )
+    return AdmissionClient(requester, _CLOCK, time_outs)
+
+
+def _keys(settings: Settings, requester: Requester) -> KeyDirectory:
+    times = KeyTimes(
+        lookup_timeout_ms=settings.key_lookup_timeout_ms,
+        fresh_s=settings.key_fresh_s,
+        stale_s=settings.key_stale_s,
+    )
+    return KeyDirectory(requester, _CLOCK, times)
 
 
 def _failures(settings: Settings) -> Paces | None:
