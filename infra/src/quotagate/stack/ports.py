@@ -5,10 +5,12 @@ the next free one, and the choice is remembered with the stack.
 """
 
 import errno
+import itertools
 import random
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
 
 from quotagate.stack.errors import PortTakenError, StackError
@@ -35,6 +37,7 @@ _LAST_PORT = 65535
 # Below every system's range of ephemeral ports: a client's outgoing connection can't take the port
 # of a server that a test has stopped for a moment.
 _FREE_RANGE = range(20_000, 32_000)
+_STRETCH = 500
 
 
 class PortPolicy(Enum):
@@ -119,11 +122,36 @@ def _open_port(
     if last is not None and last not in used and is_free(last):
         return last
     if policy is PortPolicy.FREE:
-        return _next_free(random.sample(_FREE_RANGE, len(_FREE_RANGE)), used)
+        return _next_free(itertools.islice(_own_ports(), _STRETCH), used)
     first = DEFAULTS[name] if name in DEFAULTS else DEFAULTS[name.rpartition("-")[0]] + 1
     # The other programs' defaults are theirs, also while they are stopped.
     reserved = used | {port for other, port in DEFAULTS.items() if other != name}
     return _next_free(range(first, _LAST_PORT + 1), reserved)
+
+
+@cache
+def _own_ports() -> Iterator[int]:
+    """Return ports for ever, round a stretch of the free range that is this process's alone.
+
+    Whoever tests beside us can't take the port of a server that we have stopped for a moment, and
+    we come back to it last ourselves. The stretch is ours for as long as we hold its first port.
+    """
+    starts = list(_FREE_RANGE[::_STRETCH])
+    random.shuffle(starts)
+    for start in starts:
+        claim = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            claim.bind((HOST, start))
+        except OSError:
+            claim.close()
+        else:
+            return _round(range(start + 1, start + _STRETCH), claim)
+    raise PortTakenError(f"no {_STRETCH} free ports are left")
+
+
+def _round(ports: range, claim: socket.socket) -> Iterator[int]:
+    with claim:
+        yield from itertools.cycle(ports)
 
 
 def _next_free(candidates: Iterable[int], used: frozenset[int]) -> int:

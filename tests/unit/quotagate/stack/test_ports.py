@@ -1,6 +1,9 @@
 """Ports: the documented ones, the next free ones, or those that variables name."""
 
+import contextlib
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -126,3 +129,31 @@ def test_free_ports_differ_and_ignore_variables() -> None:
     assert set(chosen) == set(names)
     assert len(set(chosen.values())) == len(names)
     assert chosen["nats"] != 1
+
+
+def test_a_free_port_is_not_chosen_again_soon() -> None:
+    """A server that a test has stopped for a moment finds its port again."""
+    chosen = [ports.choose(["nats"], PortPolicy.FREE, {}, {})["nats"] for _ in range(300)]
+    assert len(set(chosen)) == 300
+
+
+def test_processes_choose_from_stretches_of_their_own() -> None:
+    program = (
+        "from quotagate.stack.ports import PortPolicy, choose\n"
+        "print(choose(['nats'], PortPolicy.FREE, {}, {})['nats'], flush=True)\n"
+        "input()"
+    )
+    with contextlib.ExitStack() as stack:
+        others = [
+            stack.enter_context(
+                subprocess.Popen(  # noqa: S603 # our own interpreter and text
+                    [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+            )
+            for _ in range(3)
+        ]
+        chosen = [int(other.stdout.readline()) for other in others if other.stdout is not None]
+        chosen.append(ports.choose(["nats"], PortPolicy.FREE, {}, {})["nats"])
+        for other in others:
+            other.communicate(b"\n")
+    assert len({port // 500 for port in chosen}) == 4
