@@ -1,6 +1,8 @@
 """Make the streams of the catalogue, and check that an acknowledgement means durable."""
 
+import ssl
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import httpx
@@ -140,6 +142,16 @@ def sync_flaws(jsz: Mapping[str, Any]) -> list[Flaw]:
     ]
 
 
+@cache
+def _tls() -> ssl.SSLContext:
+    """Return the one context of this process.
+
+    A client that is given none makes its own with all certificates of the system in it: most of a
+    megabyte each time that a server is asked, which only the search for cycles gives back.
+    """
+    return httpx.create_ssl_context()
+
+
 async def monitoring(settings: NatsSettings, page: str) -> dict[str, Any]:
     """Return a page of the NATS server's monitoring address, such as `jsz` or `varz`.
 
@@ -148,7 +160,7 @@ async def monitoring(settings: NatsSettings, page: str) -> dict[str, Any]:
 
     """
     try:
-        async with httpx.AsyncClient(timeout=_API_TIMEOUT_S) as http:
+        async with httpx.AsyncClient(timeout=_API_TIMEOUT_S, verify=_tls()) as http:
             response = await http.get(f"{settings.nats_monitor_url.rstrip('/')}/{page}")
             response.raise_for_status()
             answer: dict[str, Any] = response.json()
