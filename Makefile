@@ -71,8 +71,7 @@ logs: $(READY) ## show the logs' last lines; NAME=admission for one, F=-f to fol
 	@$(BIN)/python -m quotagate logs $(NAME) $(F)
 
 test: $(READY) ## run all tests, on real servers on free ports; some: ARGS=tests/unit WORKERS=0
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile \
-		--no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile $(ARGS)
 
 faults: $(READY) ## the long fault suite: 220 faults, and no promise broken; repeat with: SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m faults storm $(if $(SEED),--seed $(SEED))
