@@ -24,6 +24,9 @@ from kit.bus.errors import NoResponderError
 from quotagate.config_folder import config_folder
 from quotagate.stack import Stack
 
+# The true books are a copy of the database that these services write to: it is made before they do.
+pytestmark = pytest.mark.usefixtures("true_books")
+
 QUICK = {"QUOTAGATE_RECHECK_S": "0.2"}
 Services = Mapping[str, ServiceProcess]
 
