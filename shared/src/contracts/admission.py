@@ -203,6 +203,8 @@ class LimitsReply(Message, frozen=True, kw_only=True):
     """None when the tier is neither cached nor given, or its policy not known here."""
     explained: tuple[LimitExplanation, ...] = ()
     """Every limit of the tier that would be asked; empty where `limits` is None."""
+    problem: str | None = None
+    """Why the tier as it is stored can't be a policy; its teams are refused. None: it can."""
     decides: LimitReason | None = None
     """Which of them would refuse the next request; None: none of those that are known."""
 

@@ -111,6 +111,8 @@ class PoliciesReply(Message, frozen=True, kw_only=True):
     """Every tier's numbers."""
 
     policies: tuple[Policy, ...]
+    impossible: dict[str, str] = msgspec.field(default_factory=dict)
+    """Tiers that have no policy, by id: why what is stored of them can't be one."""
 
 
 class PricesRequest(Message, frozen=True, kw_only=True):

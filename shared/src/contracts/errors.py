@@ -18,6 +18,8 @@ class ErrorCode(StrEnum):
     """Too much work is waiting. Nothing moved."""
     UNKNOWN_TEAM = "unknown_team"
     """The database has no such team, account or tier. Nothing moved."""
+    IMPOSSIBLE_LIMITS = "impossible_limits"
+    """What is stored of the team's tier, or of the key, can't be its limits. Nothing moved."""
     NOT_READY = "not_ready"
     """The service hasn't loaded what it needs. Nothing moved."""
     STORE_UNAVAILABLE = "store_unavailable"
@@ -31,6 +33,7 @@ SENTENCES: dict[ErrorCode, str] = {
     ErrorCode.DEADLINE_EXCEEDED: "The deadline of the request had passed.",
     ErrorCode.OVERLOADED: "Too many requests are waiting.",
     ErrorCode.UNKNOWN_TEAM: "There is no such team.",
+    ErrorCode.IMPOSSIBLE_LIMITS: "The limits of the tier or the key are not possible.",
     ErrorCode.NOT_READY: "The service is not ready.",
     ErrorCode.STORE_UNAVAILABLE: "A store is unavailable.",
     ErrorCode.INTERNAL: "An internal error occurred.",

@@ -9,8 +9,16 @@ import msgspec
 from contracts.contract import Message
 from contracts.spend import SpendLimit
 
-PerMinute = Annotated[int, msgspec.Meta(ge=1)]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+# Within these every time that limits are calculated with stays far below 2⁵³ microseconds. One
+# request costs 60,000,000 / RPM of them, rounded up: beyond this RPM the rounding would limit.
+MOST_RPM = 60_000_000
+MOST_TPM = 10**12
+MOST_COUNT = 10**15
+MOST_WEIGHT = 1_000
+
+Rpm = Annotated[int, msgspec.Meta(ge=1, le=MOST_RPM)]
+Tpm = Annotated[int, msgspec.Meta(ge=1, le=MOST_TPM)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
 
 
 class LimitReason(StrEnum):
@@ -50,8 +58,8 @@ class LimitScope(StrEnum):
 class Rates(Message, frozen=True, kw_only=True):
     """Requests and tokens per minute of one key, or of a team at one model; None: not limited."""
 
-    rpm: PerMinute | None = None
-    tpm: PerMinute | None = None
+    rpm: Rpm | None = None
+    tpm: Tpm | None = None
     request_burst: Count = 0
     """Requests of `rpm` that may be in debt beyond the one in turn."""
     token_burst: Count = 0
@@ -81,6 +89,12 @@ class TokenWeights(Message, frozen=True, kw_only=True):
     output: Decimal = Decimal(1)
     reasoning: Decimal = Decimal(1)
 
+    def __post_init__(self) -> None:
+        """See that each is a number that tokens can be multiplied by."""
+        for name, weight in msgspec.structs.asdict(self).items():
+            if not (weight.is_finite() and 0 <= weight <= MOST_WEIGHT):
+                raise ValueError(f"`{name}` must be between 0 and {MOST_WEIGHT}")
+
 
 class Policy(Message, frozen=True, kw_only=True):
     """The numbers of a tier at one moment; a call in flight keeps those it was admitted under.
@@ -89,15 +103,15 @@ class Policy(Message, frozen=True, kw_only=True):
     """
 
     tier_id: str
-    rpm: PerMinute
-    tpm: PerMinute
+    rpm: Rpm
+    tpm: Tpm
     request_burst: Count = 0
     """Requests that may be in debt beyond the one in turn."""
     token_burst: Count = 0
     """Tokens that may be in debt while requests are still admitted."""
-    input_tpm: PerMinute | None = None
+    input_tpm: Tpm | None = None
     """Input tokens per minute, cached input included, beside `tpm`."""
-    output_tpm: PerMinute | None = None
+    output_tpm: Tpm | None = None
     """Output tokens per minute, reasoning included, beside `tpm`."""
     input_token_burst: Count = 0
     """Tokens of `input_tpm` that may be in debt while requests are still admitted."""

@@ -11,6 +11,8 @@ from contracts.contract import Message
 SPEND_CEILING_NANO_USD = 10**18
 """A billion USD, above every limit: counted spend grows no further from here."""
 
+_CEILING_USD = SPEND_CEILING_NANO_USD * Decimal("1e-9")
+
 Percent = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 
 
@@ -50,3 +52,9 @@ class SpendLimit(Message, frozen=True, kw_only=True):
     mode: SpendMode = SpendMode.HARD
     thresholds: tuple[Percent, ...] = (50, 80, 95, 100)
     """Percent of the limit at which an event tells that so much is spent, once a period."""
+
+    def __post_init__(self) -> None:
+        """See that the limit is an amount that spend can be compared with."""
+        limit_usd = self.limit_usd
+        if limit_usd is not None and not (limit_usd.is_finite() and 0 <= limit_usd < _CEILING_USD):
+            raise ValueError(f"`limit_usd` must be at least 0 and below {_CEILING_USD:f}")

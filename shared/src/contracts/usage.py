@@ -10,6 +10,10 @@ from contracts.contract import Message
 TokenCount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 """As many tokens as the database can count."""
 
+MOST_USD_PER_MILLION = Decimal(1_000_000)
+"""At a billion tokens of a class, the most a record may hold, a debit still fits 64 bits of
+nano-USD."""
+
 
 class Usage(Message, frozen=True, kw_only=True):
     """What one attempt used, in tokens, each token counted in exactly one class.
@@ -47,6 +51,12 @@ class UsdPerMillion(Message, frozen=True, kw_only=True):
     cache_write_1h: Decimal
     output: Decimal
     reasoning: Decimal
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether a debit can be calculated with it; what isn't possible prices nothing."""
+        amounts = msgspec.structs.astuple(self)
+        return all(each.is_finite() and 0 <= each <= MOST_USD_PER_MILLION for each in amounts)
 
 
 class Price(Message, frozen=True, kw_only=True):

@@ -38,3 +38,15 @@ def amount_check(column: str, lower_bound: str) -> CheckConstraint:
     Postgres sorts NaN above every number and has infinities; the upper bound refuses both.
     """
     return CheckConstraint(f"{column} {lower_bound} AND {column} < 'Infinity'", name=column)
+
+
+def limits_check(column: str) -> CheckConstraint:
+    """Return the CHECK that limits are an object in which every number can count something.
+
+    Amounts of money and weights are texts in it.
+    """
+    return CheckConstraint(
+        f"jsonb_typeof({column}) = 'object' AND NOT {column}"
+        " @? '$.** ? (@ < 0 || @ > 1000000000000000 || @.floor() != @)'",
+        name=column,
+    )

@@ -7,7 +7,7 @@ from sqlalchemy import CheckConstraint, Index, Text, func, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlmodel import Field
 
-from tables.base import ID, Base, id_check
+from tables.base import ID, Base, id_check, limits_check
 
 
 class ApiKey(Base, table=True):
@@ -22,7 +22,7 @@ class ApiKey(Base, table=True):
             " AND octet_length(old_secret_hash) = 32",
             name="old_secret",
         ),
-        CheckConstraint("jsonb_typeof(limits) = 'object'", name="limits"),
+        limits_check("limits"),
         Index(None, "team_id"),
         Index(
             "api_key_spend_limits_idx",

@@ -4,10 +4,10 @@ import uuid
 from datetime import datetime
 from decimal import Decimal
 
-from sqlalchemy import Text, UniqueConstraint, Uuid, func
+from sqlalchemy import CheckConstraint, Text, UniqueConstraint, Uuid, func
 from sqlmodel import Field
 
-from tables.base import USD, Base, amount_check
+from tables.base import USD, Base
 
 TOKEN_CLASSES = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
 
@@ -18,7 +18,12 @@ class Price(Base, table=True):
     __tablename__ = "price"
     __table_args__ = (
         UniqueConstraint("provider", "model", "effective_from"),
-        *(amount_check(f"{name}_usd_per_million", ">= 0") for name in TOKEN_CLASSES),
+        *(
+            CheckConstraint(
+                f"{name}_usd_per_million BETWEEN 0 AND 1000000", name=f"{name}_usd_per_million"
+            )
+            for name in TOKEN_CLASSES
+        ),
     )
 
     price_id: uuid.UUID = Field(

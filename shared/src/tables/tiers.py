@@ -7,7 +7,7 @@ from sqlalchemy import BigInteger, CheckConstraint, FetchedValue, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field
 
-from tables.base import ID, Base, id_check
+from tables.base import ID, Base, id_check, limits_check
 
 
 class Tier(Base, table=True):
@@ -16,11 +16,11 @@ class Tier(Base, table=True):
     __tablename__ = "tier"
     __table_args__ = (
         id_check("tier_id"),
-        CheckConstraint("rpm > 0", name="rpm"),
-        CheckConstraint("tpm > 0", name="tpm"),
-        CheckConstraint("request_burst >= 0", name="request_burst"),
-        CheckConstraint("token_burst >= 0", name="token_burst"),
-        CheckConstraint("jsonb_typeof(limits) = 'object'", name="limits"),
+        CheckConstraint("rpm BETWEEN 1 AND 60000000", name="rpm"),
+        CheckConstraint("tpm BETWEEN 1 AND 1000000000000", name="tpm"),
+        CheckConstraint("request_burst BETWEEN 0 AND 60000000", name="request_burst"),
+        CheckConstraint("token_burst BETWEEN 0 AND 1000000000000", name="token_burst"),
+        limits_check("limits"),
     )
 
     tier_id: str = Field(primary_key=True, sa_type=ID)

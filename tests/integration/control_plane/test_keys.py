@@ -35,6 +35,25 @@ async def test_what_is_stored_matches_the_key_under_the_pepper(
     assert keys.matches(parsed, stored.hex(), KEY_PEPPER)
 
 
+async def test_a_key_whose_limits_cannot_be_is_named_mended_and_revoked(
+    operator: httpx.AsyncClient, owner: AsyncEngine
+) -> None:
+    path = f"/teams/{await open_team(operator)}/keys"
+    good, *bad = [await told(operator.post(path, json={}), 201) for _ in range(3)]
+    async with owner.begin() as connection:
+        spoil = 'UPDATE api_key SET limits = \'{"tpm": "many"}\' WHERE key_id = ANY (:ids)'
+        await connection.execute(text(spoil), {"ids": [key["key_id"] for key in bad]})
+    listed = {key["key_id"]: key for key in (await told(operator.get(path)))["items"]}
+    assert listed[good["key_id"]]["problem"] is None
+    for key in bad:
+        assert listed[key["key_id"]]["limits"] is None
+        assert "tpm" in listed[key["key_id"]]["problem"]
+    mended = await told(operator.patch(f"/keys/{bad[0]['key_id']}", json={"limits": {"tpm": 5}}))
+    assert (mended["limits"]["tpm"], mended["problem"]) == (5, None)
+    revoked = await told(operator.delete(f"/keys/{bad[1]['key_id']}"))
+    assert revoked["revoked_at"] is not None
+
+
 async def test_models_and_expiry_are_kept(operator: httpx.AsyncClient) -> None:
     new = {
         "name": "narrow",

@@ -10,8 +10,12 @@ from integration.control_plane.opened import credit, open_team, refused, told, w
 from integration.control_plane.process import running
 from integration.services import ServiceProcess
 from integration.tables.rows import new_name
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from contracts.admission import PREFLIGHT, Decision, Deployment, PreflightRequest
+from contracts.errors import ErrorCode
+from kit.bus.errors import RefusedError
 from kit.clock import SystemClock
 from kit.ids import new_id
 from quotagate.stack import Servers
@@ -49,6 +53,16 @@ async def preflight(edge: Bus, team_id: str, model: str) -> Decision:
     )
     decision: Decision = (await edge.ask(PREFLIGHT, request)).decision
     return decision
+
+
+async def refusal(edge: Bus, team_id: str, model: str) -> ErrorCode:
+    """Return why nothing is decided, once admission has loaded the model's price."""
+    while True:
+        try:
+            decision = await preflight(edge, team_id, model)
+        except RefusedError as error:
+            return error.code
+        assert decision is Decision.MODEL_NOT_PRICED
 
 
 async def priced_model(operator: httpx.AsyncClient) -> str:
@@ -107,6 +121,42 @@ async def test_a_keys_own_limits_are_explained_to_its_team_alone(
     for team, asked in ((other, key["key_id"]), (team_id, "nobody")):
         get = operator.get(f"/teams/{team}/limits", params={"key_id": asked})
         await refused(get, 404, "key_not_found")
+
+
+@pytest.mark.usefixtures("admission")
+async def test_what_of_a_tier_or_a_key_cannot_be_is_told(
+    operator: httpx.AsyncClient, owner: AsyncEngine, edge: Bus
+) -> None:
+    team_id, model = await open_team(operator), await priced_model(operator)
+    await credit(operator, team_id)
+    key = await told(operator.post(f"/teams/{team_id}/keys", json={}), 201)
+    async with owner.begin() as connection:
+        spoil = 'UPDATE api_key SET limits = \'{"rpm": "many"}\' WHERE key_id = :id'
+        await connection.execute(text(spoil), {"id": key["key_id"]})
+    path = f"/teams/{team_id}/limits"
+    limits = await told(operator.get(path, params={"key_id": key["key_id"]}))
+    assert "rpm" in limits["problem"]
+    assert (await told(operator.get(path)))["problem"] is None
+
+    tier_id = (await told(operator.get(f"/teams/{team_id}")))["tier_id"]
+    async with owner.begin() as connection:
+        spoil = 'UPDATE tier SET limits = \'{"input_tpm": "many"}\' WHERE tier_id = :id'
+        await connection.execute(text(spoil), {"id": tier_id})
+    other = await open_team(operator)  # its tier's event has all policies loaded again
+    while (limits := await told(operator.get(path)))["problem"] is None:
+        pass
+    assert tier_id in limits["problem"]
+    assert "input_tpm" in limits["problem"]
+    assert (limits["limits"], limits["explained"]) == (None, [])
+    assert await refusal(edge, team_id, model) is ErrorCode.IMPOSSIBLE_LIMITS
+    await credit(operator, other)
+    while await preflight(edge, other, model) is not Decision.ALLOWED:
+        pass
+
+    await told(operator.put(f"/tiers/{tier_id}", json={"rpm": 60, "tpm": 60_000}))
+    while (await told(operator.get(path)))["problem"] is not None:
+        pass
+    assert await preflight(edge, team_id, model) is Decision.ALLOWED
 
 
 async def test_without_admission_limits_are_unknown_and_the_account_is_not(

@@ -1,6 +1,7 @@
 """Tiers: possible ones are kept, impossible ones refused with the name of the field."""
 
 import asyncio
+import json
 from decimal import Decimal
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import httpx
 import msgspec
 import pytest
 from integration.bus import bus_of
-from integration.control_plane.opened import Json, open_tier, refused, told
+from integration.control_plane.opened import Json, open_tier, pages, refused, told
 from integration.services import ServiceProcess
 from integration.tables.rows import new_name
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from contracts.admission import Policy, TokenWeights
 from contracts.cache import POLICIES, PoliciesRequest
@@ -73,6 +76,40 @@ async def test_further_limits_are_told_and_reach_admission(
 
     plain = await told(operator.put(f"/tiers/{tier_id}", json={"rpm": 20, "tpm": 100_000}))
     assert (plain["max_concurrency"], plain["shadow"], plain["time_zone"]) == (None, [], "UTC")
+
+
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [
+        pytest.param({"input_tpm": "many"}, "input_tpm", id="no number"),
+        pytest.param({"time_zone": "Europe/Nowhere"}, "time_zone", id="no such time zone"),
+        pytest.param({"tpm_weights": {"input": "NaN"}}, "tpm_weights", id="no weight"),
+        pytest.param({"key_rates": 7}, "key_rates", id="no rates"),
+        pytest.param({"model_rates": {"a b": {"rpm": 1}}}, "model_rates", id="no model's name"),
+        pytest.param(
+            {"spend_limits": [{"period": "day", "limit_usd": "NaN"}]},
+            "spend_limits",
+            id="no amount",
+        ),
+    ],
+)
+async def test_a_tier_that_cannot_be_is_named_and_hides_no_other(
+    operator: httpx.AsyncClient, owner: AsyncEngine, limits: Json, named: str
+) -> None:
+    good, bad = await open_tier(operator), await open_tier(operator, output_tpm=500)
+    async with owner.begin() as connection:
+        spoil = "UPDATE tier SET limits = limits || CAST(:limits AS jsonb) WHERE tier_id = :id"
+        await connection.execute(text(spoil), {"id": bad, "limits": json.dumps(limits)})
+    listed = {
+        tier["tier_id"]: tier for page in await pages(operator, "/tiers", 200) for tier in page
+    }
+    assert listed[good]["problem"] is None
+    assert named in listed[bad]["problem"]
+    # The rest of it is told.
+    assert (listed[bad]["rpm"], listed[bad]["output_tpm"]) == (60, 500)
+    assert await told(operator.get(f"/tiers/{bad}")) == listed[bad]
+    mended = await told(operator.put(f"/tiers/{bad}", json={"rpm": 60, "tpm": 60_000}))
+    assert mended["problem"] is None
 
 
 async def test_new_numbers_raise_the_version_and_the_same_ones_do_nothing(

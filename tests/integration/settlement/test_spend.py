@@ -28,6 +28,7 @@ from settlement.settings import Settings
 from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
 from settlement.store.records import RecordStore
+from settlement.store.spending import limits_of
 
 BERLIN = "Europe/Berlin"
 ONE_USD = Usage(input=1_000_000)
@@ -40,6 +41,20 @@ async def open_team(world: World, *limits: dict[str, Any], time_zone: str = "UTC
     team_id = await world.desk.open_team(tier_id, balance_usd="1000")
     price_id = await world.desk.add_price(new_name("model"))
     return TodaysTeam(team_id, price_id, world.edge, world.nats)
+
+
+async def test_limits_that_cannot_be_keep_nobody_from_being_charged_nor_others_from_being_told(
+    world: World, engine: AsyncEngine
+) -> None:
+    team = await open_team(world, DAY_OF_10)
+    for key_id, amount in (("bad", "NaN"), ("good", "5")):
+        limits = {"spend_limits": [{"period": "day", "scope": "key", "limit_usd": amount}]}
+        await world.desk.add_key(team.team_id, f"{key_id}-{team.team_id}"[:64], limits=limits)
+    async with engine.connect() as connection:
+        found = (await limits_of(connection, [team.team_id]))[team.team_id]
+    assert [limit.limit_usd for limit in found.tier] == [Decimal(10)]
+    (bad, none), (good, (own,)) = sorted(found.keys.items())
+    assert (bad[:3], none, good[:4], own.limit_usd) == ("bad", (), "good", Decimal(5))
 
 
 class TodaysTeam(CallingTeam):

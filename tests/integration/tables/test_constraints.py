@@ -51,7 +51,7 @@ async def test_an_observation_is_kept_whatever_it_names(database: Database) -> N
     assert record_id > 0
 
 
-@pytest.mark.parametrize("amount", ["-0.1", "NaN", "Infinity"])
+@pytest.mark.parametrize("amount", ["-0.1", "1000000.1", "NaN", "Infinity"])
 @pytest.mark.parametrize("column", sorted(ONE_DOLLAR_EACH))
 async def test_an_impossible_price_is_refused(database: Database, column: str, amount: str) -> None:
     values = ONE_DOLLAR_EACH | {column: Decimal(amount)}
@@ -97,6 +97,34 @@ async def test_two_versions_of_a_price_cannot_begin_at_once(database: Database) 
             "INSERT INTO tier (tier_id, rpm, tpm, limits) VALUES ('t', 1, 1, '[]')",
             "tier_limits",
             id="limits without names",
+        ),
+        pytest.param(
+            "INSERT INTO tier (tier_id, rpm, tpm) VALUES ('t', 60000001, 1)",
+            "tier_rpm",
+            id="more rpm than time is exact",
+        ),
+        pytest.param(
+            "INSERT INTO tier (tier_id, rpm, tpm) VALUES ('t', 1, 1000000000001)",
+            "tier_tpm",
+            id="more tpm than time is exact",
+        ),
+        pytest.param(
+            "INSERT INTO tier (tier_id, rpm, tpm, limits)"
+            " VALUES ('t', 1, 1, '{\"input_tpm\": -1}')",
+            "tier_limits",
+            id="a negative further limit",
+        ),
+        pytest.param(
+            "INSERT INTO tier (tier_id, rpm, tpm, limits)"
+            ' VALUES (\'t\', 1, 1, \'{"model_rates": {"m": {"rpm": 1.5}}}\')',
+            "tier_limits",
+            id="half a request",
+        ),
+        pytest.param(
+            "INSERT INTO api_key (key_id, team_id, name, secret_hash, limits)"
+            " VALUES ('k', 'x', 'x', decode(repeat('00', 32), 'hex'), '{\"rpm\": 1e16}')",
+            "api_key_limits",
+            id="more than a key's counter is exact",
         ),
         pytest.param(
             "INSERT INTO tier (tier_id, rpm, tpm) VALUES ('a.b', 1, 1)",

@@ -109,6 +109,30 @@ async def test_a_migration_that_never_ends_makes_the_next_one_give_up(
     await migrate_async(url, {})
 
 
+def _move(here: Path, there: Path) -> None:
+    """Move the revisions from the one on that brought the bounds."""
+    for path in here.glob("[0-9]*.py"):
+        if path.stem >= "0010":
+            path.rename(there / path.name)
+
+
+async def test_a_row_from_before_its_bound_stops_no_migration(url: str, migrations: Path) -> None:
+    _move(migrations / "versions", migrations)
+    await migrate_async(url, {})
+    connection = await asyncpg.connect(url)
+    await connection.execute("INSERT INTO tier (tier_id, rpm, tpm) VALUES ('odd', 1, 10 ^ 15)")
+    _move(migrations, migrations / "versions")
+    await migrate_async(url, {})
+    assert await _revision(url) == _HEAD
+    assert await connection.fetchval("SELECT tpm FROM tier") == 10**15
+    with pytest.raises(asyncpg.CheckViolationError, match="tier_tpm_check"):
+        await connection.execute("INSERT INTO tier (tier_id, rpm, tpm) VALUES ('x', 1, 10 ^ 15)")
+    await connection.execute("UPDATE tier SET tpm = 1")
+    waiting = "SELECT array_agg(conname::text) FROM pg_constraint WHERE NOT convalidated"
+    assert await connection.fetchval(waiting) == ["tier_tpm_check"]
+    await connection.close()
+
+
 async def test_a_new_password_replaces_the_old_one(servers: Servers, url: str) -> None:
     role = "quotagate_tier_cache"
     stays = make_url(servers.database_urls[role])

@@ -83,6 +83,28 @@ async def test_policies_are_those_of_all_tiers(desk: Desk, lookups: Lookups) -> 
     assert Policy(tier_id=tier_id, rpm=20, tpm=100_000, request_burst=3) in policies
 
 
+async def test_a_tier_that_cannot_be_is_named_and_hides_no_other(
+    desk: Desk, lookups: Lookups
+) -> None:
+    good = await desk.open_tier(rpm=20)
+    bad = await desk.open_tier(tpm_weights={"input": "NaN"})
+    reply = await lookups.policies(PoliciesRequest())
+    assert good in {policy.tier_id for policy in reply.policies}
+    assert bad not in {policy.tier_id for policy in reply.policies}
+    assert "tpm_weights" in reply.impossible[bad]
+    assert good not in reply.impossible
+
+
+async def test_a_key_whose_limits_cannot_be_is_refused_by_name(
+    desk: Desk, lookups: Lookups, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key_id = await desk.add_key(await desk.open_team(), limits={"rpm": "many"})
+    with pytest.raises(ReplyError) as caught:
+        await lookups.resolve_key(KeyResolveRequest(key_id=key_id))
+    assert caught.value.code is ErrorCode.IMPOSSIBLE_LIMITS
+    assert f"key {key_id}: limits: " in capsys.readouterr().out
+
+
 async def test_prices_are_those_in_effect_and_to_come(desk: Desk, lookups: Lookups) -> None:
     model = new_name("model")
     await desk.add_price(model, "now() - interval '3 days'")

@@ -100,7 +100,8 @@ async def _redis_scripts(settings: Settings, health: Health) -> AsyncIterator[Re
 
 
 async def _load_policies(memory: Memory, tier_cache: TierCache) -> None:
-    memory.replace_policies(await tier_cache.policies())
+    loaded = await tier_cache.policies()
+    memory.replace_policies(loaded.policies, loaded.impossible)
 
 
 async def _load_prices(memory: Memory, tier_cache: TierCache) -> None:

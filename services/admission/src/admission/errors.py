@@ -3,7 +3,8 @@
 AdmissionError
 ├── StoreUnavailableError      store/: Redis gave no answer; what it did may be unknown
 ├── TierCacheUnavailableError  clients/: tier-cache didn't do what it was asked
-└── UnknownTeamError           clients/: the database has no such team
+├── UnknownTeamError           clients/: the database has no such team
+└── ImpossibleTierError        handlers/: what is stored of the team's tier can't be a policy
 """
 
 
@@ -24,3 +25,7 @@ class TierCacheUnavailableError(AdmissionError):
 
 class UnknownTeamError(AdmissionError):
     """The database has no such team."""
+
+
+class ImpossibleTierError(AdmissionError):
+    """What is stored of the team's tier can't be a policy."""

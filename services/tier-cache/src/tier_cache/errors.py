@@ -3,6 +3,7 @@
 TierCacheError
 ├── DatabaseUnavailableError  store/: Postgres gave no answer
 ├── StreamUnavailableError    store/: JetStream gave no answer
+├── ImpossibleLimitsError     store/: what is stored of a key can't be its limits
 ├── ContendedError            handlers/: a team changed each time it was read
 └── UnreadableChangeError     domain/: an event that no retry can make sense of
 """
@@ -21,6 +22,10 @@ class DatabaseUnavailableError(TierCacheError):
 
 class StreamUnavailableError(TierCacheError):
     """JetStream gave no answer."""
+
+
+class ImpossibleLimitsError(TierCacheError):
+    """What is stored can't be anybody's limits; it was written past the control plane."""
 
 
 class ContendedError(TierCacheError):

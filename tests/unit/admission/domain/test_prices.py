@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import msgspec
 import pytest
 
 from admission.domain.prices import PriceBook, without_snapshot
@@ -30,6 +31,12 @@ def _price(
     )
 
 
+def _impossible(price_id: str, model: str, effective_from_us: int = 0) -> Price:
+    price = _price(price_id, model, effective_from_us=effective_from_us)
+    dear = msgspec.structs.replace(_USD, output=Decimal(1_000_001))
+    return msgspec.structs.replace(price, usd_per_million=dear)
+
+
 _BOOK = PriceBook.of(
     [
         _price("second", effective_from_us=200),
@@ -39,6 +46,10 @@ _BOOK = PriceBook.of(
         _price("exactly", "gpt-4o-2024-05-13"),
         _price("to come", "gpt-4o-2024-11-20", effective_from_us=900),
         _price("haiku", "claude-3-haiku"),
+        _price("before", "slipped", effective_from_us=100),
+        _impossible("slip", "slipped", 200),
+        _price("after", "slipped", effective_from_us=300),
+        _impossible("dated slip", "slipped-20240101"),
     ]
 )
 
@@ -57,6 +68,10 @@ _BOOK = PriceBook.of(
         pytest.param("gpt-4o-latest", 250, "second", id="the latest snapshot"),
         pytest.param("gpt-4o-2024-11-20", 250, "second", id="until its own price is in effect"),
         pytest.param("gpt-4o-2024-11-20", 900, "to come", id="once its own price is in effect"),
+        pytest.param("slipped", 199, "before", id="until one that can't be"),
+        pytest.param("slipped", 200, None, id="one that can't be, and not the one before it"),
+        pytest.param("slipped", 300, "after", id="after one that can't be"),
+        pytest.param("slipped-20240101", 100, None, id="a snapshot's that can't be"),
         pytest.param("claude-3-haiku-20240307", 250, "haiku", id="another maker's dates"),
         pytest.param("gpt-4o-mini", 250, None, id="a longer name is another model"),
         pytest.param("gpt-4o-2024-08", 250, None, id="half a date"),

@@ -6,7 +6,6 @@ import msgspec
 from prometheus_client import Counter
 
 from admission.errors import TierCacheUnavailableError, UnknownTeamError
-from contracts.admission import Policy
 from contracts.cache import (
     BALANCE_FILL,
     DAY_FILL,
@@ -16,6 +15,7 @@ from contracts.cache import (
     TIER_RESOLVE,
     BalanceFillRequest,
     DayFillRequest,
+    PoliciesReply,
     PoliciesRequest,
     PricesRequest,
     SpendFillRequest,
@@ -44,9 +44,9 @@ class TierCache:
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
 
-    async def policies(self) -> tuple[Policy, ...]:
-        """Return every tier's policy."""
-        return (await self._ask(POLICIES, PoliciesRequest(), _LOAD_TIMEOUT_S)).policies
+    async def policies(self) -> PoliciesReply:
+        """Return every tier's policy, and which tiers can't have one."""
+        return await self._ask(POLICIES, PoliciesRequest(), _LOAD_TIMEOUT_S)
 
     async def prices(self) -> tuple[Price, ...]:
         """Return the prices in effect and those to come."""

@@ -22,6 +22,12 @@ class PriceBook:
 
     def __init__(self, versions: dict[tuple[str, str], Sequence[Price]]) -> None:
         self._versions = versions
+        self._impossible = {
+            price.price_id
+            for each in versions.values()
+            for price in each
+            if not price.usd_per_million.is_possible
+        }
 
     @classmethod
     def of(cls, prices: Iterable[Price]) -> Self:
@@ -34,15 +40,14 @@ class PriceBook:
     def pin(self, deployment: Deployment, now_us: int) -> Price | None:
         """Return the price in effect at `now_us` (unix µs, our wall clock); None: not priced.
 
-        A snapshot without a price of its own costs what its model costs.
+        A snapshot without a price of its own costs what its model costs. A price that can't be
+        prices nothing, and neither does the one before it.
         """
-        exact = self._in_effect(deployment.provider, deployment.model, now_us)
-        if exact is not None:
-            return exact
+        found = self._in_effect(deployment.provider, deployment.model, now_us)
         family = without_snapshot(deployment.model)
-        if family == deployment.model:
-            return None
-        return self._in_effect(deployment.provider, family, now_us)
+        if found is None and family != deployment.model:
+            found = self._in_effect(deployment.provider, family, now_us)
+        return None if found is None or found.price_id in self._impossible else found
 
     def _in_effect(self, provider: str, model: str, now_us: int) -> Price | None:
         for price in self._versions.get((provider, model), ()):  # the latest first

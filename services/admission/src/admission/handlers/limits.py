@@ -40,9 +40,13 @@ class TellLimits:
             if policy is not None:
                 policy = as_met_by(policy, request.key_limits)
                 state = await self._limits.further_state(asking, policy)
-            return _told(asking, policy, state)
+            told = _told(asking, policy, state)
         except FAILURES as error:
             raise reply_error(error) from error
+        problem = None if tier_id is None else self._memory.problem(tier_id)
+        return msgspec.structs.replace(
+            told, problem=None if problem is None else f"tier {tier_id}: {problem}"
+        )
 
 
 def _told(asking: Asking, policy: Policy | None, state: TeamState) -> LimitsReply:

@@ -7,7 +7,7 @@ import msgspec
 from admission.clients.tier_cache import TierCache
 from admission.domain.limits import Subject
 from admission.domain.own_limits import as_met_by
-from admission.errors import StoreUnavailableError
+from admission.errors import ImpossibleTierError, StoreUnavailableError
 from admission.handlers.answers import counted, reply
 from admission.handlers.failures import FAILURES, reply_error
 from admission.handlers.further import FurtherAttempts
@@ -117,7 +117,9 @@ class Preflight:
         raise StoreUnavailableError("the team's keys don't hold still")
 
     async def _policy_of(self, team_id: str, tier_id: str) -> Policy:
-        policy = self._memory.policy(tier_id)
+        policy, problem = self._memory.policy(tier_id), self._memory.problem(tier_id)
+        if policy is None and problem is not None:
+            raise ImpossibleTierError(f"tier {tier_id}: {problem}")
         if policy is None:
             # A tier so new that its event hasn't arrived.
             await self._policies.fresh()

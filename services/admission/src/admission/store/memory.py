@@ -5,7 +5,7 @@ tier is only a guess that the preflight script compares with the stored mapping.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from admission.domain.debts import LongestDebts, longest_debts
 from admission.domain.prices import PriceBook
@@ -20,13 +20,17 @@ class Memory:
         self._remembered_teams = remembered_teams
         self._explicable_tokens = explicable_tokens
         self._policies: dict[str, Policy] = {}
+        self._impossible: Mapping[str, str] = {}
         self._prices = PriceBook({})
         self._tiers: OrderedDict[str, str] = OrderedDict()
         self._longest_debts = LongestDebts()
 
-    def replace_policies(self, policies: Iterable[Policy]) -> None:
-        """Hold these policies and no others."""
+    def replace_policies(
+        self, policies: Iterable[Policy], impossible: Mapping[str, str] | None = None
+    ) -> None:
+        """Hold these policies and no others; `impossible`: why which other tiers have none."""
         self._policies = {policy.tier_id: policy for policy in policies}
+        self._impossible = impossible or {}
         self._longest_debts = longest_debts(self._policies.values(), self._explicable_tokens)
 
     def replace_prices(self, prices: Iterable[Price]) -> None:
@@ -36,6 +40,10 @@ class Memory:
     def policy(self, tier_id: str) -> Policy | None:
         """Return a tier's policy; None: not loaded, or there is no such tier."""
         return self._policies.get(tier_id)
+
+    def problem(self, tier_id: str) -> str | None:
+        """Return why what is stored of a tier can't be a policy; None: nobody said so."""
+        return self._impossible.get(tier_id)
 
     def pin(self, deployments: Iterable[Deployment], now_us: int) -> tuple[Price | None, ...]:
         """Return for each deployment the price in effect at `now_us` (unix µs, our wall clock)."""

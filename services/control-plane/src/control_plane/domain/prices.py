@@ -7,9 +7,6 @@ from decimal import Decimal
 from contracts.usage import UsdPerMillion
 from control_plane.domain.errors import InvalidError
 
-# At a billion tokens of a class, the most a record may hold, a debit still fits 64 bits of
-# nano-USD.
-MAX_USD_PER_MILLION = Decimal(1_000_000)
 MAX_BACKDATING = timedelta(minutes=1)
 MAX_PREDATING = timedelta(days=3_660)
 

@@ -1,6 +1,9 @@
 """Which rates of a key or a model, and which bursts, are possible."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from contracts.admission import KeyLimits, LimitReason, Rates
 from control_plane.domain.errors import InvalidError
@@ -53,6 +56,15 @@ def check_key_limits(own: KeyLimits) -> None:
     has = [reason for field, reason in _OWN if getattr(own, field) is not None]
     has += sorted(reasons_of(own.spend_limits))
     check_shadow("limits.shadow", own.shadow, has, "the key has no such limit of its own")
+
+
+def key_problem(stored: Mapping[str, Any]) -> str | None:
+    """Return why nobody can judge by a key's own limits as they are stored; None: they can."""
+    try:
+        msgspec.convert(stored, KeyLimits)
+    except msgspec.ValidationError as error:
+        return f"limits: {error}"
+    return None
 
 
 def check_shadow(

@@ -1,7 +1,7 @@
 """Which tiers are possible.
 
-The bounds keep every time the limits calculate with far below 2⁵³ microseconds, where Redis' own
-arithmetic is exact, and keep a typing mistake from becoming a limit that limits nothing.
+What can't be calculated with is no `Policy`; beyond that a typing mistake is kept from becoming a
+limit that limits nothing.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,6 @@ from contracts.admission import LimitReason, Policy, Rates
 from control_plane.domain import spend
 from control_plane.domain.errors import InvalidError
 from control_plane.domain.rates import check_burst, check_rates, check_shadow
-
-# One request costs 60,000,000 / RPM microseconds, rounded up: beyond this RPM it would be the
-# rounding that limits.
-MAX_RPM = 60_000_000
-MAX_TPM = 10**12
-MAX_COUNT = 10**15
-MAX_WEIGHT = 1_000
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -46,14 +39,7 @@ def check(numbers: TierNumbers) -> None:
         InvalidError: names the field.
 
     """
-    own = {
-        "tier_id": "",
-        "rpm": numbers.rpm,
-        "tpm": numbers.tpm,
-        "request_burst": numbers.request_burst,
-        "token_burst": numbers.token_burst,
-    }
-    policy = msgspec.convert({**own, **numbers.limits}, Policy)
+    policy = _policy(numbers)
     for prefix, limit_field in (
         ("request", "rpm"),
         ("token", "tpm"),
@@ -74,6 +60,35 @@ def check(numbers: TierNumbers) -> None:
     _check_parts(policy, rates)
     spend.check_spend("spend_limits", policy.spend_limits, policy.shadow)
     check_shadow("shadow", policy.shadow, tuple(reasons_of(policy)), "the tier has no such limit")
+
+
+def problem(stored: TierNumbers) -> str | None:
+    """Return why admission can't judge by a tier as it is stored; None: it can.
+
+    Numbers that don't go well together are no problem: they were possible once.
+    """
+    try:
+        _check_time_zone(_policy(stored).time_zone)
+    except (msgspec.ValidationError, InvalidError) as error:
+        return str(error)
+    return None
+
+
+def _policy(numbers: TierNumbers) -> Policy:
+    """Return the numbers as a policy of no tier.
+
+    Raises:
+        msgspec.ValidationError: they can't be one.
+
+    """
+    own = {
+        "tier_id": "",
+        "rpm": numbers.rpm,
+        "tpm": numbers.tpm,
+        "request_burst": numbers.request_burst,
+        "token_burst": numbers.token_burst,
+    }
+    return msgspec.convert({**numbers.limits, **own}, Policy)
 
 
 def _check_time_zone(name: str) -> None:

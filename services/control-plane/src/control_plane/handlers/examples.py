@@ -47,6 +47,7 @@ KEY: Json = NEW_KEY | {
     "created_at": _MORNING,
     "revoked_at": None,
     "old_secret_until": None,
+    "problem": None,
 }
 ROTATION: Json = {"overlap_s": 3600}
 CREATED_KEY: Json = KEY | {"key": "qg_zJ8pQ2wXr4TnB6vK_<the secret and its checksum>"}
@@ -92,6 +93,7 @@ TIER_NUMBERS: Json = {
 }
 TIER: Json = TIER_NUMBERS | {
     "tier_id": "tier_1",
+    "problem": None,
     "version": 1,
     "created_at": _MORNING,
     "updated_at": _MORNING,
@@ -174,6 +176,7 @@ LIMITS: Json = {
         "remaining_day_tokens": None,
     },
     "decides": "requests",
+    "problem": None,
     "explained": [EXPLANATION],
 }
 

@@ -21,7 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from contracts.ids import ID_PATTERN
-from control_plane.domain.prices import MAX_USD_PER_MILLION
+from contracts.usage import MOST_USD_PER_MILLION
 from kit.money import format_usd
 
 AMOUNT_PATTERN = r"^-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,30})?$"
@@ -64,9 +64,9 @@ def _not_zero(amount: Decimal) -> Decimal:
 
 
 def _price(amount: Decimal) -> Decimal:
-    if not 0 <= amount <= MAX_USD_PER_MILLION:
+    if not 0 <= amount <= MOST_USD_PER_MILLION:
         raise PydanticCustomError(
-            "price", "must be between 0 and {maximum}", {"maximum": str(MAX_USD_PER_MILLION)}
+            "price", "must be between 0 and {maximum}", {"maximum": str(MOST_USD_PER_MILLION)}
         )
     return amount
 

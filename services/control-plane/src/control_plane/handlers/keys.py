@@ -16,7 +16,7 @@ from control_plane import store
 from control_plane.domain.changes import change
 from control_plane.domain.errors import InvalidError
 from control_plane.domain.instants import unix_us
-from control_plane.domain.rates import check_key_limits
+from control_plane.domain.rates import check_key_limits, key_problem
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
 from control_plane.handlers.fields import Asked, AskedInstant, Id, Model, Name, Told
@@ -24,6 +24,7 @@ from control_plane.handlers.limit_fields import KeyLimits, key_limits_as_stored
 from control_plane.handlers.openapi import EVENT_ID, REVOKED, conflict, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
 from control_plane.handlers.services import Known
+from control_plane.handlers.stored import PROBLEM, as_told
 from control_plane.handlers.writes import Change, Creation, Done
 from control_plane.store.database import now
 from control_plane.store.keys import KeyRow
@@ -77,7 +78,10 @@ class Key(Told):
     team_id: str
     name: str
     allowed_models: list[str] | None = Field(description="Null: every model.")
-    limits: KeyLimits | None = Field(description="Null: those its tier gives every key.")
+    limits: KeyLimits | None = Field(
+        default=None, description="Null: those its tier gives every key."
+    )
+    problem: str | None = PROBLEM
     created_at: datetime
     expires_at: datetime | None = Field(description="Null: never.")
     revoked_at: datetime | None = Field(description="Null: it is valid.")
@@ -149,7 +153,7 @@ _LISTING: Listing[ApiKey] = Listing(
 
 
 def _tell(row: ApiKey) -> Key:
-    return Key.model_validate(row, from_attributes=True)
+    return as_told(Key, row.model_dump(include=set(Key.model_fields)), key_problem(row.limits))
 
 
 @router.post(

@@ -7,8 +7,9 @@ from pydantic import AfterValidator, BaseModel, Field, PlainSerializer
 from pydantic_core import PydanticCustomError
 
 from contracts.admission import LimitReason
+from contracts.limits import MOST_COUNT, MOST_RPM, MOST_TPM, MOST_WEIGHT
 from contracts.spend import SpendMode, SpendPeriod, SpendScope
-from control_plane.domain import spend, tiers
+from control_plane.domain import spend
 from control_plane.handlers.fields import Asked, AskedUsd, Model
 from kit.money import floor_nano_usd, format_usd, usd_from_nano
 
@@ -17,19 +18,19 @@ _MOST_SPEND_LIMITS = 4
 
 
 def _weight(weight: Decimal) -> Decimal:
-    if not 0 <= weight <= tiers.MAX_WEIGHT:
+    if not 0 <= weight <= MOST_WEIGHT:
         raise PydanticCustomError(
-            "weight", "must be between 0 and {most}", {"most": str(tiers.MAX_WEIGHT)}
+            "weight", "must be between 0 and {most}", {"most": str(MOST_WEIGHT)}
         )
     return weight
 
 
 Weight = Annotated[AskedUsd, AfterValidator(_weight), PlainSerializer(format_usd, return_type=str)]
-Rpm = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_RPM)]
-Tpm = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_TPM)]
-RequestBurst = Annotated[int, Field(strict=True, ge=0, le=tiers.MAX_RPM)]
-TokenBurst = Annotated[int, Field(strict=True, ge=0, le=tiers.MAX_TPM)]
-Most = Annotated[int, Field(strict=True, ge=1, le=tiers.MAX_COUNT)]
+Rpm = Annotated[int, Field(strict=True, ge=1, le=MOST_RPM)]
+Tpm = Annotated[int, Field(strict=True, ge=1, le=MOST_TPM)]
+RequestBurst = Annotated[int, Field(strict=True, ge=0, le=MOST_RPM)]
+TokenBurst = Annotated[int, Field(strict=True, ge=0, le=MOST_TPM)]
+Most = Annotated[int, Field(strict=True, ge=1, le=MOST_COUNT)]
 
 _ONE = Decimal(1)
 

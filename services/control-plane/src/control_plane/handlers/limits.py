@@ -12,6 +12,7 @@ from contracts.admission import (
     LimitsRequest,
 )
 from control_plane import store
+from control_plane.domain.rates import key_problem
 from control_plane.domain.spend import REASONS
 from control_plane.handlers import examples
 from control_plane.handlers.examples import shown
@@ -102,6 +103,10 @@ class Limits(Told):
     decides: LimitReason | None = Field(
         description="Which limit would refuse the next request: the one with the longest wait."
     )
+    problem: str | None = Field(
+        description="Why the limits of the tier or the key, as they are stored, can't be: its"
+        " requests are refused with a 503. Null: they can."
+    )
     explained: list[Explanation] = Field(
         description="Every limit that a request by this key for this model would meet."
     )
@@ -115,12 +120,14 @@ async def get_limits(
 
     With a key's id or a model's name the limits of those are told as well.
     """
-    own = None
+    own, problem = None, None
     async with known.database.reading() as session:
         team = await store.teams.get(session, team_id)
         if key_id is not None:
             key = await store.keys.of_team(session, team_id, key_id)
-            own = msgspec.convert(key.limits, KeyLimits) if key.limits else None
+            problem = key_problem(key.limits)
+            if key.limits and problem is None:
+                own = msgspec.convert(key.limits, KeyLimits)
     reply = await known.admission.limits(
         LimitsRequest(
             team_id=team_id,
@@ -142,6 +149,7 @@ async def get_limits(
         token_tat_us=reply.token_tat_us,
         limits=state,
         decides=reply.decides,
+        problem=reply.problem or problem,
         explained=[_explain(one) for one in reply.explained],
     )
 

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.responses import Response
 
 from contracts.control import POLICY_CHANGED, PolicyChanged
+from contracts.limits import MOST_RPM, MOST_TPM
 from control_plane import store
 from control_plane.domain import tiers
 from control_plane.domain.changes import change
@@ -20,6 +21,7 @@ from control_plane.handlers.limit_fields import FurtherLimits, RequestBurst, Tok
 from control_plane.handlers.openapi import EVENT_ID, not_found
 from control_plane.handlers.pages import Listing, Page, PageQuery
 from control_plane.handlers.services import Known
+from control_plane.handlers.stored import PROBLEM, as_told
 from control_plane.handlers.writes import Change, Done
 from control_plane.store.database import now
 from control_plane.store.tiers import Written
@@ -33,11 +35,11 @@ class TierNumbers(FurtherLimits, Asked):
 
     model_config = shown(examples.TIER_NUMBERS)
 
-    rpm: int = Field(strict=True, ge=1, le=tiers.MAX_RPM, description="Requests per minute.")
+    rpm: int = Field(strict=True, ge=1, le=MOST_RPM, description="Requests per minute.")
     tpm: int = Field(
         strict=True,
         ge=1,
-        le=tiers.MAX_TPM,
+        le=MOST_TPM,
         description="Tokens per minute, input and output together.",
     )
     request_burst: RequestBurst = Field(
@@ -60,6 +62,7 @@ class Tier(FurtherLimits, Told):
     tpm: int
     request_burst: int
     token_burst: int
+    problem: str | None = PROBLEM
     version: int = Field(description="Raised by one with each change.")
     created_at: datetime
     updated_at: datetime
@@ -77,7 +80,15 @@ _LISTING: Listing[TierRow] = Listing("tiers", (str,), lambda row: (row.tier_id,)
 
 
 def _tell(row: TierRow) -> Tier:
-    return Tier.model_validate({**row.limits, **row.model_dump(exclude={"limits"})})
+    stored = tiers.TierNumbers(
+        rpm=row.rpm,
+        tpm=row.tpm,
+        request_burst=row.request_burst,
+        token_burst=row.token_burst,
+        limits=row.limits,
+    )
+    columns = row.model_dump(exclude={"limits"})
+    return as_told(Tier, {**row.limits, **columns}, tiers.problem(stored))
 
 
 @router.put(

@@ -50,19 +50,26 @@ _logger = log.get(__name__)
 async def limits_of(connection: AsyncConnection, team_ids: Iterable[str]) -> dict[str, TeamLimits]:
     """Return the limits of spend of those of the teams that have any.
 
-    Limits that can't be read are left out: they must not keep their team from being charged.
+    Limits that can't be read are left out: they must not keep their team from being charged, nor
+    the limits of another key from being told.
     """
     found = {}
     for row in await connection.execute(_LIMITS, {"team_ids": list(team_ids)}):
-        try:
-            found[row.team_id] = TeamLimits(
-                row.time_zone,
-                msgspec.convert(row.tier_limits, tuple[SpendLimit, ...]),
-                msgspec.convert(row.key_limits, dict[str, tuple[SpendLimit, ...]]),
-            )
-        except msgspec.ValidationError as error:
-            _logger.warning("limits of spend not readable", team_id=row.team_id, detail=str(error))
+        of_keys = {
+            key_id: _readable(limits, team_id=row.team_id, key_id=key_id)
+            for key_id, limits in row.key_limits.items()
+        }
+        of_tier = _readable(row.tier_limits, team_id=row.team_id)
+        found[row.team_id] = TeamLimits(row.time_zone, of_tier, of_keys)
     return found
+
+
+def _readable(stored: object, **whose: str) -> tuple[SpendLimit, ...]:
+    try:
+        return msgspec.convert(stored, tuple[SpendLimit, ...])
+    except msgspec.ValidationError as error:
+        _logger.warning("limits of spend not readable", **whose, detail=str(error))
+        return ()
 
 
 async def settle_spend(connection: AsyncConnection, ended: Sequence[Ended]) -> SettledSpend:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from prometheus_client import Gauge, Histogram
 from sqlalchemy import Executable, Row
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,7 +21,7 @@ from redis_scripts import DayUsage
 from tables import Account, ApiKey, Team
 from tier_cache.domain.days import Day, Share
 from tier_cache.domain.facts import PeriodSpend, TeamBalance, TeamTier
-from tier_cache.errors import DatabaseUnavailableError
+from tier_cache.errors import DatabaseUnavailableError, ImpossibleLimitsError
 from tier_cache.store import rows
 
 # A Redis script counts in doubles, exact up to here; only absurd records come near.
@@ -44,9 +45,17 @@ class Database:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def key(self, key_id: str) -> KeyFacts | None:
-        """Return a key's facts; None: no such key, or its team is deleted."""
+        """Return a key's facts; None: no such key, or its team is deleted.
+
+        Raises:
+            ImpossibleLimitsError: nobody could judge by the key's own limits.
+
+        """
         found = await self._rows(rows.KEYS.where(col(ApiKey.key_id) == key_id))
-        return rows.key_facts(found[0]) if found else None
+        try:
+            return rows.key_facts(found[0]) if found else None
+        except msgspec.ValidationError as error:
+            raise ImpossibleLimitsError(f"key {key_id}: limits: {error}") from error
 
     async def tier(self, team_id: str) -> TeamTier | None:
         """Return a team's tier; None: no such team, or it is deleted."""
@@ -79,9 +88,16 @@ class Database:
             return None
         return PeriodSpend(found[0].settled_usd, found[0].pending_usd, found[0].account_version)
 
-    async def policies(self) -> tuple[Policy, ...]:
-        """Return every tier's policy."""
-        return tuple(rows.policy(row) for row in await self._rows(rows.TIERS))
+    async def policies(self) -> tuple[tuple[Policy, ...], dict[str, str]]:
+        """Return every tier's policy, and by id why each other tier can't have one."""
+        policies: list[Policy] = []
+        impossible: dict[str, str] = {}
+        for row in await self._rows(rows.TIERS):
+            try:
+                policies.append(rows.policy(row))
+            except msgspec.ValidationError as error:
+                impossible[row.tier_id] = str(error)
+        return tuple(policies), impossible
 
     async def prices(self) -> tuple[Price, ...]:
         """Return for each provider and model the versions in effect and those to come."""
