@@ -26,6 +26,7 @@ from redis_scripts.keys import TeamKeys, day_counter, spend_counter, team_keys, 
 from tables.prices import TOKEN_CLASSES
 from tier_cache.domain.days import Day, Share
 from tier_cache.domain.facts import PeriodSpend, TeamBalance, TeamTier
+from tier_cache.domain.spends import Owed
 from tier_cache.handlers.fills import Fills
 from tier_cache.settings import Settings
 from tier_cache.store import rows
@@ -63,9 +64,9 @@ class WatchedDatabase(Database):
         return used
 
     async def spend(
-        self, team_id: str, key_id: str | None, start_us: int, end_us: int
+        self, team_id: str, key_id: str | None, period: Day, waiting: Sequence[Owed]
     ) -> PeriodSpend | None:
-        spent = await super().spend(team_id, key_id, start_us, end_us)
+        spent = await super().spend(team_id, key_id, period, waiting)
         await self._hold(team_id)
         return spent
 

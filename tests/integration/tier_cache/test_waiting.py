@@ -1,15 +1,17 @@
-"""A day counts what waits in the stream as well: each record once, wherever it is."""
+"""A day and spend count what waits in the stream as well: each record once, wherever it is."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import pytest
 from integration.bus import Bus, bus_of, nats_settings
 from integration.desk import Desk
 from integration.services import environment
-from integration.tables.rows import add_record
+from integration.tables.rows import add_record, new_name
 from nats.aio.client import Client
 from nats.js.api import ConsumerConfig
 from sqlalchemy.engine import make_url
@@ -29,7 +31,8 @@ from kit.ids import new_id
 from kit.settings import load
 from quotagate.stack import Stack
 from redis_scripts import DayUsage
-from tier_cache.domain.days import Day
+from tier_cache.domain.days import Day, share_of
+from tier_cache.domain.spends import owed_of
 from tier_cache.errors import StreamUnavailableError
 from tier_cache.settings import Settings
 from tier_cache.store import rows
@@ -51,25 +54,33 @@ class World:
     settlement: AsyncEngine
 
     async def hand_off(
-        self, team_id: str, *, tokens: int, began_us: int = DAY.start_us, inference_id: str = ""
+        self,
+        team_id: str,
+        *,
+        tokens: int,
+        began_us: int = DAY.start_us,
+        inference_id: str = "",
+        **more: Any,
     ) -> str:
         """Publish a record as an edge would; return its inference's id."""
+        facts: dict[str, Any] = {"api_key_id": "k", "usage": Usage(input=tokens)} | more
         record = InferenceRecord(
             inference_id=inference_id or new_id(),
             attempt_no=1,
             team_id=team_id,
-            api_key_id="k",
             provider="fake",
             model_asked="m",
             outcome=Outcome.SUCCEEDED,
             usage_source=UsageSource.PROVIDER,
             started_at_us=began_us,
-            usage=Usage(input=tokens),
+            **facts,
         )
         await self.edge.announce(INFERENCE_RECORDED, team_id, record)
         return record.inference_id
 
-    async def store(self, team_id: str, inference_id: str, *, tokens: int, state: str) -> None:
+    async def store(
+        self, team_id: str, inference_id: str, *, tokens: int, state: str, **more: Any
+    ) -> None:
         """Store a record as settlement would."""
         held = {"held_reason": "no_price"} if state == "HELD" else {}
         await add_record(
@@ -80,14 +91,25 @@ class World:
             input_tokens=tokens,
             state=state,
             **held,
+            **more,
         )
 
     async def used(self, team_id: str) -> tuple[int, int]:
         """Return the requests and tokens of the day."""
-        waiting = await self.waiting.of(team_id, DAY)
-        used: DayUsage | None = await self.database.day(team_id, DAY, waiting)
+        waiting = await self.waiting.of(team_id)
+        shares = [share for each in waiting if (share := share_of(each, DAY)) is not None]
+        used: DayUsage | None = await self.database.day(team_id, DAY, shares)
         assert used is not None
         return used.requests, used.tokens
+
+    async def spent_usd(self, team_id: str, key_id: str | None = None) -> Decimal:
+        """Return what was spent on the day and isn't settled."""
+        waiting = await self.waiting.of(team_id)
+        owed = [one for each in waiting if (one := owed_of(each, key_id, DAY)) is not None]
+        spent = await self.database.spend(team_id, key_id, DAY, owed)
+        assert spent is not None
+        assert spent.settled_usd == 0
+        return spent.pending_usd
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +153,61 @@ async def test_what_waits_counts_once_stored_or_not(world: World) -> None:
     assert await world.used(other) == (1, 50_000)
 
 
+async def test_what_waits_is_spent_once_stored_or_not_at_its_pinned_price(world: World) -> None:
+    team_id, other = await world.desk.open_team(), await world.desk.open_team()
+    pinned: dict[str, Any] = {
+        "price_id": await world.desk.add_price(new_name("m"), input="1000000")
+    }
+    cheap: dict[str, Any] = {
+        "price_id": await world.desk.add_price(new_name("m"), input="0.000001")
+    }
+    stored = await world.hand_off(team_id, tokens=1, **pinned)
+    await world.store(team_id, stored, tokens=1, state="PENDING", api_key_id="k", **pinned)
+    await world.hand_off(team_id, tokens=20, **pinned)
+    twice = await world.hand_off(team_id, tokens=300, **pinned, api_key_id="k2")
+    await world.hand_off(team_id, tokens=300, inference_id=twice, **pinned, api_key_id="k2")
+    await world.hand_off(team_id, tokens=7, **cheap)
+    yesterday: dict[str, Any] = {"began_us": DAY.start_us - 1}
+    await world.hand_off(team_id, tokens=4_000, **yesterday, finished_at_us=DAY.start_us, **pinned)
+    await world.hand_off(team_id, tokens=50_000, **yesterday, **pinned)
+    await world.hand_off(team_id, tokens=50_000, began_us=DAY.end_us, **pinned)
+    await world.hand_off(team_id, tokens=50_000, price_id="no price at all")
+    await world.hand_off(team_id, tokens=50_000)
+    await world.hand_off(team_id, tokens=0, usage=None, **pinned)
+    await world.hand_off(other, tokens=600_000, **pinned)
+    settled = await world.hand_off(team_id, tokens=50_000, **pinned)
+    await world.store(team_id, settled, tokens=50_000, state="UNBILLABLE", api_key_id="k", **pinned)
+    assert await world.spent_usd(team_id) == Decimal("4321.000000000007")
+    assert await world.spent_usd(team_id, "k2") == 300
+    assert await world.spent_usd(team_id, "k3") == 0
+    assert await world.spent_usd(other) == 600_000
+
+
+async def test_every_class_that_waits_has_its_price(world: World) -> None:
+    team_id = await world.desk.open_team()
+    names = Usage.__struct_fields__
+    prices = {name: str(10**place) for place, name in enumerate(names)}
+    price_id = await world.desk.add_price(new_name("m"), **prices)
+    usage = Usage(**{name: place + 2 for place, name in enumerate(names)})
+    await world.hand_off(team_id, tokens=0, usage=usage, price_id=price_id)
+    expected = sum(Decimal(prices[name]) * getattr(usage, name) for name in names) / Decimal(
+        1_000_000
+    )
+    assert await world.spent_usd(team_id) == expected
+
+
+async def test_a_message_in_anothers_name_counts_for_nobody(world: World) -> None:
+    team_id, other = await world.desk.open_team(), await world.desk.open_team()
+    await world.hand_off(team_id, tokens=5)
+    found = await world.operator.jetstream().get_last_msg(
+        INFERENCE_RECORDS.name, INFERENCE_RECORDED.subject_for(team_id)
+    )
+    subject = INFERENCE_RECORDED.subject_for(other)
+    await world.operator.jetstream().publish(subject, found.data or b"")
+    assert await world.used(other) == (0, 0)
+    assert await world.used(team_id) == (1, 5)
+
+
 async def test_what_settlement_has_acknowledged_is_not_read_again(world: World) -> None:
     team_id = await world.desk.open_team()
     # Acknowledged, and not stored here: only so can it be seen that nobody reads it.
@@ -158,6 +235,6 @@ async def test_without_the_stream_there_is_an_error_and_no_count(
     await asyncio.to_thread(module_servers.stop, "nats")
     try:
         with pytest.raises(StreamUnavailableError):
-            await world.waiting.of(team_id, DAY)
+            await world.waiting.of(team_id)
     finally:
         await asyncio.to_thread(module_servers.start, "nats")

@@ -20,7 +20,7 @@ class TeamBalance(msgspec.Struct, frozen=True):
 
 
 class PeriodSpend(msgspec.Struct, frozen=True):
-    """What was spent in a period, settled and pending, at the account's version."""
+    """What was spent in a period, settled and not yet, at the account's version."""
 
     settled_usd: Decimal
     pending_usd: Decimal

@@ -30,8 +30,9 @@ from redis_scripts import (
     SpendFill,
     TierFill,
 )
-from tier_cache.domain.days import Day
+from tier_cache.domain.days import Day, share_of
 from tier_cache.domain.facts import TeamTier
+from tier_cache.domain.spends import owed_of
 from tier_cache.errors import ContendedError, TierCacheError
 from tier_cache.handlers.failures import unavailable
 from tier_cache.store.database import Database
@@ -106,6 +107,8 @@ class Fills:
     async def fill_spend(self, request: SpendFillRequest) -> SpendFillReply:
         """Put what a team or a key spent in a period into Redis, unless it is there.
 
+        Counted is what was settled, what is pending, and what waits in the stream.
+
         Raises:
             ReplyError: a store failed, or the account changed too fast to follow.
 
@@ -145,8 +148,9 @@ class Fills:
 
     async def _fill_day(self, team_id: str, day: Day) -> bool:
         # In this order: what settlement stores in between is known by its id.
-        waiting = await self._waiting.of(team_id, day)
-        used = await self._database.day(team_id, day, waiting)
+        waiting = await self._waiting.of(team_id)
+        shares = [share for record in waiting if (share := share_of(record, day)) is not None]
+        used = await self._database.day(team_id, day, shares)
         if used is None:
             _FILLS.labels("day", "unknown_team").inc()
             return False
@@ -155,16 +159,21 @@ class Fills:
         return True
 
     async def _fill_spend(self, request: SpendFillRequest) -> bool:
-        """Fill with what is pending too: it was spent, and only its charge is missing."""
-        period = (request.start_us, request.end_us)
+        """Fill with what isn't settled too: it was spent, and only its charge is missing."""
+        team_id, key_id = request.team_id, request.key_id
+        period = Day(request.start_us, request.end_us)
         for _ in range(_MAX_READS):
-            spent = await self._database.spend(request.team_id, request.key_id, *period)
+            # In this order, as with days.
+            waiting = await self._waiting.of(team_id)
+            owed = [one for each in waiting if (one := owed_of(each, key_id, period)) is not None]
+            spent = await self._database.spend(team_id, key_id, period, owed)
             if spent is None:
                 _FILLS.labels("spend", "unknown_team").inc()
                 return False
             amount_nano_usd = ceil_nano_usd(exact_sum(spent.settled_usd, spent.pending_usd))
             result = await self._scripts.fill_spend(
-                request.team_id, Spend(request.key_id, *period, amount_nano_usd, spent.version)
+                team_id,
+                Spend(key_id, period.start_us, period.end_us, amount_nano_usd, spent.version),
             )
             _FILLS.labels("spend", result.value).inc()
             if result is not SpendFill.STALE:

@@ -21,6 +21,7 @@ from redis_scripts import DayUsage
 from tables import Account, ApiKey, Team
 from tier_cache.domain.days import Day, Share
 from tier_cache.domain.facts import PeriodSpend, TeamBalance, TeamTier
+from tier_cache.domain.spends import Owed
 from tier_cache.errors import DatabaseUnavailableError, ImpossibleLimitsError
 from tier_cache.store import rows
 
@@ -80,10 +81,13 @@ class Database:
         return DayUsage(day.start_us, day.end_us, int(found[0].requests), tokens)
 
     async def spend(
-        self, team_id: str, key_id: str | None, start_us: int, end_us: int
+        self, team_id: str, key_id: str | None, period: Day, waiting: Sequence[Owed]
     ) -> PeriodSpend | None:
-        """Return what a team, or a key of it, spent in a period (unix µs); None: no such team."""
-        found = await self._rows(rows.spend_of(team_id, key_id, start_us, end_us))
+        """Return what a team, or a key of it, spent in a period; None: no such team.
+
+        What is pending counts, and of the records that wait elsewhere each that isn't stored.
+        """
+        found = await self._rows(rows.spend_of(team_id, key_id, period, waiting))
         if not found:
             return None
         return PeriodSpend(found[0].settled_usd, found[0].pending_usd, found[0].account_version)

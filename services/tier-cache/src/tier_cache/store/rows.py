@@ -8,20 +8,13 @@ import msgspec
 from sqlalchemy import (
     DateTime,
     Executable,
-    Integer,
-    Numeric,
     Row,
-    Subquery,
     Text,
-    bindparam,
-    column,
     func,
     literal,
     select,
-    text,
     true,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import aliased
 from sqlmodel import col
 
@@ -33,6 +26,8 @@ from tables import Account, ApiKey, InferenceRecord, Price, Team, Tier
 from tables.prices import TOKEN_CLASSES
 from tables.spend import WHOLE_TEAM
 from tier_cache.domain.days import Day, Share
+from tier_cache.domain.spends import Owed
+from tier_cache.store.not_stored import uncharged, uncounted
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -47,8 +42,6 @@ _TOKENS = sum(
     (func.coalesce(col(getattr(InferenceRecord, f"{name}_tokens")), 0) for name in TOKEN_CLASSES),
     start=literal(0),
 )
-
-_SHARE = {"inference_id": Text, "attempt_no": Integer, "requests": Integer, "tokens": Numeric}
 
 _team_exists = col(Team.deleted_at).is_(None)
 _later = aliased(Price)
@@ -73,11 +66,6 @@ CURRENT_PRICES = select(Price).where(
     .exists()
 )
 """Of each provider and model: the version in effect an hour ago, and every later one."""
-
-_SPEND_OF = text("SELECT * FROM spend_of(:team_id, :api_key_id, :starts_at, :ends_at)").bindparams(
-    bindparam("starts_at", type_=DateTime(timezone=True)),
-    bindparam("ends_at", type_=DateTime(timezone=True)),
-)
 
 
 def day_usage(team_id: str, day: Day, waiting: Sequence[Share]) -> Executable:
@@ -106,7 +94,7 @@ def day_usage(team_id: str, day: Day, waiting: Sequence[Share]) -> Executable:
         )
         .lateral()
     )
-    not_stored = _not_stored(waiting)
+    not_stored = uncounted(waiting)
     return (
         select(
             (used.c.requests + not_stored.c.requests).label("requests"),
@@ -119,45 +107,31 @@ def day_usage(team_id: str, day: Day, waiting: Sequence[Share]) -> Executable:
     )
 
 
-def _not_stored(waiting: Sequence[Share]) -> Subquery:
-    """Return one row: the requests and tokens of those shares whose records aren't stored."""
-    # A record that was published twice waits twice.
-    shares = {(share.inference_id, share.attempt_no): share for share in waiting}.values()
-    share = (
-        func.unnest(
-            *(
-                literal([getattr(each, name) for each in shares], ARRAY(kind))
-                for name, kind in _SHARE.items()
-            )
-        )
-        .table_valued(*(column(name, kind) for name, kind in _SHARE.items()), name="share")
-        .render_derived()
-    )
-    is_stored = (
-        select(literal(1))
-        .where(
-            col(InferenceRecord.inference_id) == share.c.inference_id,
-            col(InferenceRecord.attempt_no) == share.c.attempt_no,
-        )
-        .exists()
-    )
-    return (
-        select(*(func.coalesce(func.sum(share.c[n]), 0).label(n) for n in ("requests", "tokens")))
-        .where(~is_stored)
-        .subquery("not_stored")
-    )
+def spend_of(team_id: str, key_id: str | None, period: Day, waiting: Sequence[Owed]) -> Executable:
+    """Return the statement of what was spent in a period; key None: by the whole team.
 
-
-def spend_of(team_id: str, key_id: str | None, start_us: int, end_us: int) -> Executable:
-    """Return the statement of what was spent in a period (unix µs); key None: by the whole team.
-
-    A charge counts when its attempt ended. No row: there is no such team.
+    A charge counts when its attempt ended. `waiting` are records that may be stored or not, and
+    count where they aren't. No row: there is no such team.
     """
-    return _SPEND_OF.bindparams(
-        team_id=team_id,
-        api_key_id=WHOLE_TEAM if key_id is None else key_id,
-        starts_at=instant(start_us),
-        ends_at=instant(end_us),
+    spent = (
+        func.spend_of(
+            literal(team_id, Text),
+            literal(WHOLE_TEAM if key_id is None else key_id, Text),
+            literal(instant(period.start_us), DateTime(timezone=True)),
+            literal(instant(period.end_us), DateTime(timezone=True)),
+        )
+        .table_valued("settled_usd", "pending_usd", "account_version")
+        .alias("spent")
+    )
+    not_stored = uncharged(waiting)
+    return (
+        select(
+            spent.c.settled_usd,
+            (spent.c.pending_usd + not_stored.c.usd).label("pending_usd"),
+            spent.c.account_version,
+        )
+        .select_from(spent)
+        .join(not_stored, true())
     )
 
 

@@ -5,6 +5,8 @@ above the floor of its acknowledgements. Read before the database, and each know
 is missed and none counts twice, whatever settlement does meanwhile.
 """
 
+from functools import partial
+
 import msgspec
 import nats.errors
 import nats.js.errors
@@ -13,7 +15,6 @@ from nats.aio.client import Client
 from contracts.contract import decode
 from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS, InferenceRecord
 from kit.single_flight import SingleFlight
-from tier_cache.domain.days import Day, Share, share_of
 from tier_cache.errors import StreamUnavailableError
 
 _STREAM = INFERENCE_RECORDS.name
@@ -29,21 +30,27 @@ class WaitingRecords:
         self._jetstream = client.jetstream(timeout=_TIMEOUT_S)
         # A floor of a moment ago is as good: what has been stored since is known by its id.
         self._floors = SingleFlight[None, int]()
+        # A team's day and its spend are mostly missing together. Who joins a reading may miss what
+        # is published while it ends, which is then as if published a moment later: see docs/limits.
+        self._readings = SingleFlight[str, tuple[InferenceRecord, ...]]()
 
-    async def of(self, team_id: str, day: Day) -> tuple[Share, ...]:
-        """Return what the team's records that may not be stored yet add to a day."""
+    async def of(self, team_id: str) -> tuple[InferenceRecord, ...]:
+        """Return the team's records that may not be stored yet, some of them maybe twice."""
+        return await self._readings.run(team_id, partial(self._read, team_id))
+
+    async def _read(self, team_id: str) -> tuple[InferenceRecord, ...]:
         try:
             sequence = await self._floors.run(None, self._floor) + 1
-            shares = []
+            records = []
             while (found := await self._next(team_id, sequence)) is not None:
                 at, payload = found
-                share = _share(payload, day)
-                if share is not None:
-                    shares.append(share)
+                record = _record(payload, team_id)
+                if record is not None:
+                    records.append(record)
                 sequence = at + 1
         except (nats.errors.Error, TimeoutError) as error:
             raise StreamUnavailableError(type(error).__name__) from error
-        return tuple(shares)
+        return tuple(records)
 
     async def _floor(self) -> int:
         """Return the sequence up to which settlement has stored everything."""
@@ -66,8 +73,13 @@ class WaitingRecords:
         return found.seq or sequence, found.data or b""
 
 
-def _share(payload: bytes, day: Day) -> Share | None:
+def _record(payload: bytes, team_id: str) -> InferenceRecord | None:
+    """Return a message's record; None: settlement makes a dead letter of it."""
     try:
-        return share_of(decode(payload, InferenceRecord), day)
+        record = decode(payload, InferenceRecord)
     except msgspec.MsgspecError:
-        return None  # settlement makes a dead letter of it
+        return None
+    if record.team_id != team_id or "\0" in record.inference_id:
+        return None
+    # The longest of its texts, and nobody asks for it here.
+    return msgspec.structs.replace(record, usage_reported=None)
