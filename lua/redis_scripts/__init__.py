@@ -47,7 +47,7 @@ from redis_scripts.values import (
     TierFill,
     Verdict,
 )
-from redis_scripts.windows import WindowsReply, WindowTerms
+from redis_scripts.windows import WindowsReply, WindowsState, WindowTerms
 
 __all__ = [
     "ANY_DAY",
@@ -93,4 +93,5 @@ __all__ = [
     "Verdict",
     "WindowTerms",
     "WindowsReply",
+    "WindowsState",
 ]

@@ -16,7 +16,7 @@ from redis_scripts.further import (
     readings,
     where,
 )
-from redis_scripts.keys import Owner, day_counter, life_ms, team_keys
+from redis_scripts.keys import day_counter, life_ms, team_keys
 from redis_scripts.numbers import debit, exact, integer, money, text
 from redis_scripts.pipelines import Pipelines, RedisClient
 from redis_scripts.replies import preflight_reply
@@ -39,14 +39,13 @@ from redis_scripts.values import (
     TierEviction,
     TierFill,
 )
-from redis_scripts.windows import WindowsReply, WindowTerms, judged_alone, read_use
+from redis_scripts.window_scripts import WindowScripts
 
 _US_PER_MS = 1_000
 
 _PREFLIGHT = load("preflight")
 _POSTFLIGHT = load("postflight")
 _CAP_DEBTS = load("cap_debts")
-_JUDGE_WINDOWS = load("judge_windows")
 _LIMITS_STATE = load("limits_state")
 _RENEW_LEASE = load("renew_lease")
 _RELEASE_LEASE = load("release_lease")
@@ -59,7 +58,7 @@ _REFRESH_BALANCE = load("refresh_balance")
 _REPAIR_BALANCE = load("repair_balance")
 
 
-class RedisScripts(SpendScripts):
+class RedisScripts(SpendScripts, WindowScripts):
     """The scripts on one server or cluster, whose client must return bytes and never retry.
 
     Calls that wait at the same time share a pipeline. Every method raises:
@@ -103,13 +102,6 @@ class RedisScripts(SpendScripts):
             ),
         )
         return preflight_reply(reply, terms)
-
-    async def judge_windows(self, owner: Owner, windows: Sequence[WindowTerms]) -> WindowsReply:
-        """Decide one request by one owner's windows alone, of which there is at least one."""
-        keys = [owner.key(window.place) for window in windows]
-        arguments = tuple(judged_alone(windows))
-        verdict, now_us, *uses = await self._pipelines.run(_JUDGE_WINDOWS, keys, arguments)
-        return WindowsReply(verdict == b"admitted", now_us, tuple(map(read_use, uses)))
 
     async def postflight(self, team_id: str, charge: Charge) -> PostflightReply:
         """Charge one attempt. Send it once: a repeated one would charge twice.

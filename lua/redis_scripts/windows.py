@@ -49,6 +49,16 @@ class WindowsReply(msgspec.Struct, frozen=True):
     uses: tuple[WindowUse, ...]
 
 
+class WindowsState(msgspec.Struct, frozen=True):
+    """Each window's use at a moment of the server's clock.
+
+    Of one that admits, too, it tells when it will be empty.
+    """
+
+    now_us: int
+    uses: tuple[WindowUse, ...]
+
+
 def judged_alone(windows: Sequence[WindowTerms]) -> Iterable[Argument]:
     """Return the arguments of the script that judges windows alone."""
     yield windows[0].name

@@ -186,6 +186,8 @@ class LimitsRequest(Message, frozen=True, kw_only=True):
     """What the key has of its own; None: nothing."""
     tier_id: TierId | None = None
     """The team's tier, for where Redis doesn't hold it."""
+    windows: Annotated[tuple[Window, ...], msgspec.Meta(max_length=32)] = ()
+    """Those of an endpoint, told for the key."""
 
 
 class LimitsReply(Message, frozen=True, kw_only=True):
@@ -202,11 +204,11 @@ class LimitsReply(Message, frozen=True, kw_only=True):
     limits: LimitState | None = None
     """None when the tier is neither cached nor given, or its policy not known here."""
     explained: tuple[LimitExplanation, ...] = ()
-    """Every limit of the tier that would be asked; empty where `limits` is None."""
+    """Every limit of the tier that would be asked, none where `limits` is None, and the windows."""
     problem: str | None = None
     """Why the tier as it is stored can't be a policy; its teams are refused. None: it can."""
     decides: LimitReason | None = None
-    """Which of them would refuse the next request; None: none of those that are known."""
+    """Which of all of them would refuse the next request; None: none of those that are known."""
 
 
 PREFLIGHT = RequestReply(

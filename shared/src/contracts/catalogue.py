@@ -12,6 +12,7 @@ REQUESTS: tuple[RequestReply[Any, Any], ...] = (
     admission.LEASE_RELEASE,
     admission.LIMITS,
     windows.WINDOWS,
+    windows.ENDPOINT_WINDOWS,
     cache.KEY_RESOLVE,
     cache.TIER_RESOLVE,
     cache.BALANCE_FILL,

@@ -195,3 +195,5 @@ class LimitExplanation(Message, frozen=True, kw_only=True):
     retry_after_us: int = 0
     """Microseconds until it would admit; 0: it would."""
     shadow: bool = False
+    window: str | None = None
+    """Of an endpoint's limit: its group and its label."""

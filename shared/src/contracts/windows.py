@@ -69,3 +69,29 @@ WINDOWS = RequestReply(
     served_by="admission",
     summary="Judge a request without a preflight by its endpoint's windows; refused moves nothing.",
 )
+
+
+class EndpointWindows(Message, frozen=True, kw_only=True):
+    """An endpoint, as in `POST /v1/messages`, and the windows that each API key has there."""
+
+    endpoint: str
+    windows: tuple[Window, ...] = ()
+
+
+class EndpointWindowsRequest(Message, frozen=True, kw_only=True):
+    """Every endpoint's windows, please."""
+
+
+class EndpointWindowsReply(Message, frozen=True, kw_only=True):
+    """Every endpoint, also without windows, by the configuration of the edge that answers."""
+
+    endpoints: tuple[EndpointWindows, ...]
+
+
+ENDPOINT_WINDOWS = RequestReply(
+    subject="quota.v1.edge.windows",
+    request=EndpointWindowsRequest,
+    reply=EndpointWindowsReply,
+    served_by="edge-proxy",
+    summary="List the endpoints and the windows that the edges' configuration gives API keys.",
+)

@@ -1,5 +1,6 @@
 """Live limits and the cached balance, as the real admission tells them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,13 +9,16 @@ import pytest
 from integration.bus import Bus, bus_of
 from integration.control_plane.opened import credit, open_team, refused, told, was_published
 from integration.control_plane.process import running
+from integration.edge_proxy.world import EdgeProcess
 from integration.services import ServiceProcess
 from integration.tables.rows import new_name
+from redis.asyncio import Redis
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from contracts.admission import PREFLIGHT, Decision, Deployment, PreflightRequest
 from contracts.errors import ErrorCode
+from contracts.windows import WINDOWS, Window, WindowsRequest
 from kit.bus.errors import RefusedError
 from kit.clock import SystemClock
 from kit.ids import new_id
@@ -121,6 +125,95 @@ async def test_a_keys_own_limits_are_explained_to_its_team_alone(
     for team, asked in ((other, key["key_id"]), (team_id, "nobody")):
         get = operator.get(f"/teams/{team}/limits", params={"key_id": asked})
         await refused(get, 404, "key_not_found")
+
+
+POLICIES = """
+[policies.Chat]
+endpoints = ["POST /v1/chat/completions"]
+windows = [
+    { label = "Minute", limit = 2, seconds = 60 },
+    { label = "Day", limit = 9, seconds = 86400 },
+]
+"""
+
+
+@pytest.fixture
+async def policies(servers: Servers, admission: None, tmp_path: Path) -> AsyncIterator[None]:
+    """An edge with endpoint policies is there."""
+    file = tmp_path / "policies.toml"
+    await asyncio.to_thread(file.write_text, POLICIES, encoding="utf-8")
+    settings = {"QUOTAGATE_POLICIES_FILE": str(file)}
+    nowhere = {"fake": "http://127.0.0.1:1", "raw": "http://127.0.0.1:1"}
+    process = EdgeProcess(servers, tmp_path, nowhere, settings)
+    try:
+        await process.start_ready()
+        yield
+    finally:
+        await process.stop()
+
+
+@pytest.mark.usefixtures("policies")
+async def test_an_endpoints_windows_are_explained_and_nothing_moves(
+    operator: httpx.AsyncClient, edge: Bus, servers: Servers
+) -> None:
+    team_id = await open_team(operator)
+    new = {"limits": {"rpm": 60_000_000, "request_burst": 1_000}}
+    key = (await told(operator.post(f"/teams/{team_id}/keys", json=new), 201))["key_id"]
+    chat = {"key_id": key, "endpoint": "POST /v1/chat/completions"}
+    path = f"/teams/{team_id}/limits"
+    fresh = await told(operator.get(path, params=chat))
+    assert [each["window"] for each in fresh["explained"][-2:]] == ["Chat-Minute", "Chat-Day"]
+    assert [each["used"] for each in fresh["explained"][-2:]] == [0, 0]
+
+    windows = tuple(
+        Window(group="Chat", label=label, limit=limit, length_us=seconds * 1_000_000)
+        for label, limit, seconds in (("Minute", 2, 60), ("Day", 9, 86_400))
+    )
+    for _ in range(2):
+        asked = WindowsRequest(
+            windows=windows,
+            deadline_us=SystemClock().now_us() + 10_000_000,
+            team_id=team_id,
+            key_id=key,
+        )
+        assert (await edge.ask(WINDOWS, asked)).refusal is None
+    redis: Redis = Redis.from_url(servers.redis_url)
+    names = sorted([name async for name in redis.scan_iter(f"quota:{{{team_id}}}:window:*")])
+    before = [(await redis.dump(name), await redis.pexpiretime(name)) for name in names]
+    told_twice = [await told(operator.get(path, params=chat)) for _ in range(2)]
+    after = [(await redis.dump(name), await redis.pexpiretime(name)) for name in names]
+    await redis.aclose()
+    assert len(names) == 2
+    assert before == after
+    for limits in told_twice:
+        minute, day = limits["explained"][-2:]
+        assert (minute["reason"], minute["scope"], minute["limit"]) == ("endpoint", "key", 2)
+        assert (minute["used"], minute["remaining"]) == (2, 0)
+        assert 0 < minute["retry_after_us"] <= minute["reset_us"] <= 60_000_000
+        assert (day["used"], day["remaining"], day["retry_after_us"]) == (2, 7, 0)
+        assert 86_000_000_000 < day["reset_us"] <= 86_400_000_000
+        assert limits["decides"] == "endpoint"
+
+    lists = {"key_id": key, "endpoint": "GET /v1/models"}
+    assert (await told(operator.get(path, params=lists)))["decides"] is None
+    await refused(
+        operator.get(path, params={"key_id": key, "endpoint": "GET /nothing"}),
+        422, "invalid_value", "endpoint",
+    )  # fmt: skip
+    await refused(
+        operator.get(path, params={"endpoint": "GET /v1/models"}), 422, "invalid_value", "endpoint"
+    )
+
+
+@pytest.mark.usefixtures("admission")
+async def test_without_an_edge_an_endpoints_windows_are_unknown(
+    operator: httpx.AsyncClient,
+) -> None:
+    team_id = await open_team(operator)
+    key = (await told(operator.post(f"/teams/{team_id}/keys", json={}), 201))["key_id"]
+    asked = {"key_id": key, "endpoint": "GET /v1/models"}
+    answer = operator.get(f"/teams/{team_id}/limits", params=asked)
+    assert "edge" in await refused(answer, 503, "service_unavailable")
 
 
 @pytest.mark.usefixtures("admission")

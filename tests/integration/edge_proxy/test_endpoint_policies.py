@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+from integration.bus import bus_of
 from integration.edge_proxy.stand_ins import allow, let_in
 from integration.edge_proxy.world import CHAT, Team, World, asked
 from integration.edge_proxy.world import world as new_world
@@ -13,7 +14,13 @@ from msgspec.structs import replace
 from contracts.admission import Decision, PreflightReply, PreflightRequest
 from contracts.errors import ErrorCode
 from contracts.limits import LimitReason, LimitScope, Refusal
-from contracts.windows import WindowsReply, WindowsRequest, WindowUse
+from contracts.windows import (
+    ENDPOINT_WINDOWS,
+    EndpointWindowsRequest,
+    WindowsReply,
+    WindowsRequest,
+    WindowUse,
+)
 from kit.bus.serving import ReplyError
 from kit.keys import new_key
 from quotagate.stack import Stack
@@ -106,6 +113,19 @@ def details(limit: int, scope: str, window: str) -> dict[str, Any]:
         "resets_at": "2026-09-03T12:01:00Z",
         "window": window,
     }
+
+
+async def test_the_control_plane_is_told_every_endpoints_windows(
+    world: World, module_servers: Stack
+) -> None:
+    async with bus_of(module_servers.servers, "control-plane") as bus:
+        reply = await bus.ask(ENDPOINT_WINDOWS, EndpointWindowsRequest())
+    told = {each.endpoint: each.windows for each in reply.endpoints}
+    assert [window.label for window in told["POST /v1/chat/completions"]] == ["Minute", "Day"]
+    (tried,) = told["POST /v1/completions"]
+    assert (tried.group, tried.limit, tried.shadow) == ("Tried", 1, True)
+    assert told["POST /v1/embeddings"] == ()
+    assert len(told) == 8
 
 
 async def test_an_inference_is_judged_in_its_preflight(world: World) -> None:

@@ -111,6 +111,8 @@ async def every_window(scripts: RedisScripts, team_id: str) -> None:
     mine = [replace(window, name="second") for window in mine]
     judged = await scripts.judge_windows(team_owner(team_id), mine)
     assert [use.used for use in judged.uses] == [2, 2]
+    state = await scripts.windows_state(team_owner(team_id), mine)
+    assert [use.used for use in state.uses] == [2, 2]
     number = int(team_id.rpartition("_")[2])
     address = address_owner(f"10.0.{number // 256}.{number % 256}")
     assert (await scripts.judge_windows(address, mine)).admitted

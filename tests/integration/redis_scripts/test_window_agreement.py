@@ -26,7 +26,7 @@ from integration.redis_scripts.window_world import Logs
 from msgspec.structs import replace
 from redis.asyncio import Redis
 
-from admission.domain.windows import Log, entered, use_of
+from admission.domain.windows import Log, counting, entered, use_of
 from admission.store.terms import window_terms
 from contracts.windows import Window, WindowUse
 from quotagate.stack import Servers
@@ -134,6 +134,17 @@ class Windows(RuleBasedStateMachine):
             assert (reply.verdict is Verdict.ADMITTED) == may
         if reply.verdict is not Verdict.ADMITTED:
             assert (self.wait(self.stored.dump()), self.wait(self.team.snapshot())) == before
+
+    @rule()
+    def look(self) -> None:
+        before = self.wait(self.stored.dump())
+        terms = window_terms(self.windows, "", KEY_ID)
+        state = self.wait(self.scripts.windows_state(self.owner, terms))
+        for window, log, use in zip(self.windows, self._logs(), state.uses, strict=True):
+            count = counting(window, log, state.now_us)
+            empty_at_us = count[-1] + window.length_us if count else 0
+            assert use == replace(use_of(window, log, state.now_us), empty_at_us=empty_at_us)
+        assert self.wait(self.stored.dump()) == before
 
     async def _put_debt(self, tat_us: int) -> None:
         await self.operator.set(self.team.keys.input_tat, tat_us, px=10**7)

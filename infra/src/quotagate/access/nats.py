@@ -60,7 +60,7 @@ USES: Mapping[str, Use] = MappingProxyType(
             consumes=(inference.INFERENCE_RECORDS, dead.DEAD_LETTERS),
             trims=(inference.INFERENCE_RECORDS,),
         ),
-        "control-plane": Use(asks=(admission.LIMITS,)),
+        "control-plane": Use(asks=(admission.LIMITS, windows.ENDPOINT_WINDOWS)),
     }
 )
 

@@ -11,6 +11,7 @@ from starlette.routing import Mount, Route
 
 from control_plane.clients.admission import Admission
 from control_plane.clients.bus import Bus
+from control_plane.clients.edge import Edge
 from control_plane.clients.receiver import Receiver
 from control_plane.domain.webhooks import read_secrets
 from control_plane.handlers import openapi
@@ -46,6 +47,7 @@ def build(settings: ControlPlaneSettings) -> Starlette:
         Services(
             database=database,
             admission=Admission(bus, settings.limits_timeout_s),
+            edge=Edge(bus, settings.limits_timeout_s),
             key_pepper=settings.key_pepper.get_secret_value(),
             wake_relay=relay.wake,
         )

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from functools import partial
+from importlib.metadata import version
 
 from nats.aio.client import Client
 from starlette.applications import Starlette
@@ -11,6 +12,7 @@ from starlette.routing import Route as HttpRoute
 from contracts.idempotency import IDEMPOTENCY
 from contracts.inference import INFERENCE_RECORDS
 from contracts.responses import STORED_RESPONSES
+from contracts.windows import ENDPOINT_WINDOWS
 from edge_proxy.clients.admission import AdmissionClient, AdmissionTimeOuts
 from edge_proxy.clients.hand_off import HandOff, Patience
 from edge_proxy.clients.keys import KeyDirectory, KeyTimes
@@ -26,6 +28,7 @@ from edge_proxy.handlers.fallback import FALLBACKS
 from edge_proxy.handlers.in_flight import InFlight
 from edge_proxy.handlers.inference import InferenceEndpoint
 from edge_proxy.handlers.shedding import shedding
+from edge_proxy.handlers.telling_windows import TellWindows
 from edge_proxy.settings import Settings
 from edge_proxy.store.claim import claim_new
 from edge_proxy.store.configuration import Configuration, load_policies, load_routes
@@ -41,6 +44,7 @@ from kit.background import running
 from kit.bus import connection as bus
 from kit.bus.buckets import check_buckets
 from kit.bus.requests import Requester
+from kit.bus.serving import Server
 from kit.bus.streams import check_streams, check_synced
 from kit.clock import SystemClock
 from kit.errors import NotReadyError
@@ -49,6 +53,7 @@ from kit.paces import Paces
 
 SERVICE = "edge-proxy"
 _LAST_GRACE_S = 5.0
+_MAX_QUESTIONS = 100
 _MS_PER_S = 1_000
 _MINUTE_S = 60
 
@@ -162,8 +167,18 @@ async def _open(
         failures=_failures(settings),
     )
     _watch(health, client, edge)
+    await _tell_windows(client, files.policies, stack)
     gate.edge = edge
     stack.push_async_callback(_leave, gate, edge, health)
+
+
+async def _tell_windows(
+    client: Client, policies: Policies, stack: contextlib.AsyncExitStack
+) -> None:
+    server = Server(client, SERVICE, _CLOCK, _MAX_QUESTIONS)
+    await server.start(version("quotagate-edge-proxy"))
+    stack.push_async_callback(server.stop, _LAST_GRACE_S)
+    await server.add(ENDPOINT_WINDOWS, TellWindows(policies, policy_endpoints()).handle)
 
 
 def _admission(settings: Settings, requester: Requester) -> AdmissionClient:

@@ -177,6 +177,9 @@ def _spend(policy: Policy, subject: Subject) -> Iterator[SpendCap]:
         yield SpendCap(reason, floor_nano_usd(limit.limit_usd), limit.period, shadow)
 
 
+SPEND_REASONS = frozenset(_SPEND_REASONS.values())
+
+
 def spend_reason(limit: SpendLimit) -> LimitReason:
     """Return by which reason a limit of spend refuses."""
     return _SPEND_REASONS[limit.scope, limit.period]

@@ -6,7 +6,7 @@ exactly its window's length: at `entered + length` it has left.
 
 from collections.abc import Sequence
 
-from contracts.limits import LimitReason, LimitScope, Refusal
+from contracts.limits import LimitExplanation, LimitReason, LimitScope, Refusal
 from contracts.windows import Window, WindowUse
 
 Log = tuple[int, ...]
@@ -71,6 +71,21 @@ def told(
         window=f"{window.group}-{window.label}",
     )
     return refusal, use.admits_at_us - now_us
+
+
+def explain(window: Window, use: WindowUse, now_us: int) -> LimitExplanation:
+    """Return a window as an API key's next request would meet it."""
+    return LimitExplanation(
+        reason=LimitReason.ENDPOINT,
+        scope=LimitScope.KEY,
+        limit=window.limit,
+        used=use.used,
+        remaining=max(0, window.limit - use.used),
+        reset_us=max(0, use.empty_at_us - now_us),
+        retry_after_us=max(0, use.admits_at_us - now_us),
+        shadow=window.shadow,
+        window=f"{window.group}-{window.label}",
+    )
 
 
 def shadowed(windows: Sequence[Window], uses: Sequence[WindowUse]) -> bool:

@@ -1,21 +1,31 @@
 """Limits: tell what Redis holds of a team, and what every limit would say. Moves nothing."""
 
+from collections.abc import Sequence
+
 import msgspec
 
-from admission.domain import decision
-from admission.domain.limits import Subject, limits_of
+from admission.domain import decision, windows
+from admission.domain.limits import SPEND_REASONS, Subject, limits_of
 from admission.domain.own_limits import as_met_by
 from admission.domain.state import whole_state
 from admission.handlers.answers import moment, values_of
 from admission.handlers.failures import FAILURES, reply_error
 from admission.store.limits import Limits
 from admission.store.memory import Memory
-from admission.store.terms import Asking
-from contracts.admission import LimitsReply, LimitsRequest, Policy
+from admission.store.terms import Asking, window_terms
+from contracts.admission import (
+    LimitExplanation,
+    LimitReason,
+    LimitsReply,
+    LimitsRequest,
+    Policy,
+)
 from redis_scripts import TeamState
+from redis_scripts.keys import team_owner
 
 # No call has this name, so none of those in flight is left out of the count.
 _NO_LEASE = ""
+_NO_NAME = ""
 
 
 class TellLimits:
@@ -41,12 +51,39 @@ class TellLimits:
                 policy = as_met_by(policy, request.key_limits)
                 state = await self._limits.further_state(asking, policy)
             told = _told(asking, policy, state)
+            if request.key_id is not None and request.windows:
+                told = await self._with_windows(told, request)
         except FAILURES as error:
             raise reply_error(error) from error
         problem = None if tier_id is None else self._memory.problem(tier_id)
         return msgspec.structs.replace(
             told, problem=None if problem is None else f"tier {tier_id}: {problem}"
         )
+
+    async def _with_windows(self, told: LimitsReply, request: LimitsRequest) -> LimitsReply:
+        """Return the reply with an endpoint's windows, of which one may decide."""
+        terms = window_terms(request.windows, _NO_NAME, request.key_id or "")
+        state = await self._limits.windows_state(team_owner(request.team_id), terms)
+        explained = (
+            *told.explained,
+            *(
+                windows.explain(window, use, state.now_us)
+                for window, use in zip(request.windows, state.uses, strict=True)
+            ),
+        )
+        return msgspec.structs.replace(told, explained=explained, decides=_decides(explained))
+
+
+def _decides(explained: Sequence[LimitExplanation]) -> LimitReason | None:
+    """Return which limit would be told: as preflight tells it, a limit of the tier before a window.
+
+    Of equal waits that is the first, and spend comes before all others.
+    """
+    refusing = [one for one in explained if one.retry_after_us and not one.shadow]
+    first = max(
+        refusing, key=lambda one: (one.reason in SPEND_REASONS, one.retry_after_us), default=None
+    )
+    return None if first is None else first.reason
 
 
 def _told(asking: Asking, policy: Policy | None, state: TeamState) -> LimitsReply:

@@ -23,6 +23,7 @@ from redis_scripts import (
     TeamState,
     Verdict,
     WindowsReply,
+    WindowsState,
     WindowTerms,
 )
 from redis_scripts.keys import Owner
@@ -112,6 +113,13 @@ class Limits:
         terms = self._terms.judged(policy, asking, self._caps(policy), self._clock.now_us())
         try:
             return await self._scripts.limits_state(asking.team_id, terms.further, terms.days)
+        except _FAILED as error:
+            raise StoreUnavailableError(str(error)) from error
+
+    async def windows_state(self, owner: Owner, windows: Sequence[WindowTerms]) -> WindowsState:
+        """Return what Redis holds of one owner's windows; moves nothing."""
+        try:
+            return await self._scripts.windows_state(owner, windows)
         except _FAILED as error:
             raise StoreUnavailableError(str(error)) from error
 

@@ -154,6 +154,7 @@ EXPLANATION: Json = {
     "reset_us": 2_000_000,
     "retry_after_us": 2_000_000,
     "shadow": False,
+    "window": None,
     "usd": None,
 }
 LIMITS: Json = {

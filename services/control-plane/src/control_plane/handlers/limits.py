@@ -1,7 +1,9 @@
 """`/teams/{id}/limits`: what Redis holds of a team, as admission reads it."""
 
+from typing import Annotated
+
 import msgspec
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import Field
 
 from contracts.admission import (
@@ -12,6 +14,7 @@ from contracts.admission import (
     LimitsRequest,
 )
 from control_plane import store
+from control_plane.domain.errors import InvalidError
 from control_plane.domain.rates import key_problem
 from control_plane.domain.spend import REASONS
 from control_plane.handlers import examples
@@ -20,6 +23,8 @@ from control_plane.handlers.fields import Id, Model, Told, Usd
 from control_plane.handlers.openapi import not_found
 from control_plane.handlers.services import Known
 from kit.money import usd_from_nano
+
+Endpoint = Annotated[str, Query(max_length=200, examples=["POST /v1/chat/completions"])]
 
 router = APIRouter(prefix="/admin/v1/teams/{team_id}", tags=["limits"])
 
@@ -77,6 +82,9 @@ class Explanation(Told):
     )
     retry_after_us: int = Field(description="Microseconds until it admits; 0: it does.")
     shadow: bool = Field(description="It refuses nobody.")
+    window: str | None = Field(
+        description="Of an endpoint's limit: which of its windows, by policy and label."
+    )
     usd: SpendAmounts | None = Field(description="The same of a limit of spend; null: it is none.")
 
 
@@ -108,18 +116,26 @@ class Limits(Told):
         " requests are refused with a 503. Null: they can."
     )
     explained: list[Explanation] = Field(
-        description="Every limit that a request by this key for this model would meet."
+        description="Every limit that a request by this key for this model at this endpoint would"
+        " meet."
     )
 
 
 @router.get("/limits", responses=not_found("team"))
 async def get_limits(
-    team_id: Id, known: Known, key_id: Id | None = None, model: Model | None = None
+    team_id: Id,
+    known: Known,
+    key_id: Id | None = None,
+    model: Model | None = None,
+    endpoint: Endpoint | None = None,
 ) -> Limits:
     """Return a team's live limits, without moving anything; 503 where admission doesn't answer.
 
-    With a key's id or a model's name the limits of those are told as well.
+    With a key's id or a model's name the limits of those are told as well, and with an endpoint and
+    a key the windows that the edges' policies give each key there; 503 where no edge answers.
     """
+    if endpoint is not None and key_id is None:
+        raise InvalidError("endpoint: its windows are told for a key_id.", field="endpoint")
     own, problem = None, None
     async with known.database.reading() as session:
         team = await store.teams.get(session, team_id)
@@ -135,6 +151,7 @@ async def get_limits(
             model=model,
             key_limits=own,
             tier_id=team.tier_id,
+            windows=() if endpoint is None else await known.edge.windows(endpoint),
         )
     )
     state, balance = None, reply.balance_nano_usd

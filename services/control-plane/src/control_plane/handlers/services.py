@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from control_plane.clients.admission import Admission
+from control_plane.clients.edge import Edge
 from control_plane.store.database import Database
 
 
@@ -16,6 +17,7 @@ class Services:
 
     database: Database
     admission: Admission
+    edge: Edge
     key_pepper: str
     wake_relay: Callable[[], None]
 
