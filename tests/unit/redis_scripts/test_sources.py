@@ -9,6 +9,7 @@ import pytest
 
 import redis_scripts.scripts
 import redis_scripts.spend_scripts
+import redis_scripts.window_scripts
 from redis_scripts.keys import team_keys
 from redis_scripts.sources import Script, load
 
@@ -36,7 +37,11 @@ def test_the_wheel_takes_every_file() -> None:
 
 
 def test_every_file_has_its_method() -> None:
-    modules = (redis_scripts.scripts, redis_scripts.spend_scripts)
+    modules = (
+        redis_scripts.scripts,
+        redis_scripts.spend_scripts,
+        redis_scripts.window_scripts,
+    )
     scripts = [v for module in modules for v in vars(module).values() if isinstance(v, Script)]
     assert sorted(script.name for script in scripts) == [file.stem for file in FILES]
     for script in scripts:
