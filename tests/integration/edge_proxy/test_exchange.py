@@ -28,7 +28,7 @@ class Caller:
 
     def __init__(self, address: str, more: str = "") -> None:
         text = ROUTES.format(address=address, more=more)
-        routes = parse(text, Surroundings(variables={}, read_secret=lambda _: ""))
+        routes = parse(text, Surroundings(variables={}, read_file=lambda _: ""))
         (self._target,) = routes.models["m"].targets
         self.client = ProviderClient(routes.providers)
 

@@ -40,7 +40,7 @@ ROUTES = parse(
     [models.mixed]
     deployments = [{ provider = "c", model = "w" }, { provider = "b", model = "y" }]
     """,
-    Surroundings(variables={}, read_secret=lambda _: ""),
+    Surroundings(variables={}, read_file=lambda _: ""),
 )
 LIMITS = LimitState(
     limit_requests=60,

@@ -14,13 +14,15 @@ SECRET = "the-key-itself"
 
 
 def _read(name: str) -> str:
+    if name == "/run/nothing":
+        return ""
     if name != "/run/key":
         raise FileNotFoundError(name)
     return f"{SECRET}\n"
 
 
 SURROUNDINGS = Surroundings(
-    variables={"HOST": "h:1", "KEY": SECRET, "EMPTY": "", "BAD": "a b"}, read_secret=_read
+    variables={"HOST": "h:1", "KEY": SECRET, "EMPTY": "", "BAD": "a b"}, read_file=_read
 )
 
 
@@ -172,6 +174,21 @@ def test_keys(key: str, found: str) -> None:
             PROVIDER + 'api_key_file = "/nowhere"\n' + MODEL,
             "providers.p.api_key_file: FileNotFoundError",
             id="no such file",
+        ),
+        pytest.param(
+            PROVIDER + 'ca_file = "/nowhere"\n' + MODEL,
+            "providers.p.ca_file: FileNotFoundError",
+            id="no such file of authorities",
+        ),
+        pytest.param(
+            PROVIDER + 'ca_file = "/run/key"\n' + MODEL,
+            "providers.p.ca_file: SSLError",
+            id="a file without certificates",
+        ),
+        pytest.param(
+            PROVIDER + 'ca_file = "/run/nothing"\n' + MODEL,
+            "providers.p.ca_file: no certificate of an authority",
+            id="an empty file of authorities",
         ),
         pytest.param(
             PROVIDER + 'api_key_file = "/run/key"\napi_key_env = "KEY"\n' + MODEL,

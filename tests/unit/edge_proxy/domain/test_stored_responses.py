@@ -28,7 +28,7 @@ ROUTES = parse(
         { provider = "b", model = "y" },
     ]
     """,
-    Surroundings(variables={}, read_secret=str),
+    Surroundings(variables={}, read_file=str),
 )
 CALLER = Caller(team_id="t", key_id="k", allowed_models=None)
 

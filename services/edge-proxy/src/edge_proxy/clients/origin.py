@@ -21,14 +21,19 @@ _LINE_ENDS = ("\r", "\n")
 class Origin:
     """Asks one provider directly, without a proxy."""
 
-    def __init__(self, base_url: str, connect_s: float) -> None:
-        """Connect within `connect_s` seconds, TLS and all."""
+    def __init__(self, base_url: str, connect_s: float, ca_pem: str | None = None) -> None:
+        """Connect within `connect_s` seconds, TLS and all.
+
+        `ca_pem` are the only certificates that vouch for the provider; None: those that this
+        machine trusts.
+        """
         address = urlsplit(base_url)
         self._path = address.path
         self._host = address.hostname or ""
         self._port = address.port or _PORTS[address.scheme]
         self._name = address.netloc.rpartition("@")[2]
-        self._tls = ssl.create_default_context() if address.scheme == "https" else None
+        is_tls = address.scheme == "https"
+        self._tls = ssl.create_default_context(cadata=ca_pem) if is_tls else None
         self._connect_s = connect_s
         self._idle: deque[Connection] = deque()
         self._all: set[Connection] = set()
@@ -89,7 +94,7 @@ class Origin:
                     server_hostname=self._host if self._tls else None,
                 )
         except (OSError, TimeoutError) as error:  # TLS's errors are OSErrors
-            raise UnreachableError from error
+            raise UnreachableError(f"{type(error).__name__}: {error}") from error
         return connection
 
     def _free(self, connection: Connection) -> None:

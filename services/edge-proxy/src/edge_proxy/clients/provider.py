@@ -172,5 +172,5 @@ class ProviderClient:
 
 def _way_to(provider: Provider) -> Origin | Proxied:
     if provider.proxy:
-        return Proxied(provider.base_url, provider.connect_s, provider.proxy)
-    return Origin(provider.base_url, provider.connect_s)
+        return Proxied(provider.base_url, provider.connect_s, provider.proxy, provider.ca_pem)
+    return Origin(provider.base_url, provider.connect_s, provider.ca_pem)

@@ -75,14 +75,17 @@ class ProxiedAnswer:
 class Proxied:
     """Asks one provider through a proxy. Redirects are not followed."""
 
-    def __init__(self, base_url: str, connect_s: float, proxy: str) -> None:
-        """Connect within `connect_s` seconds."""
+    def __init__(
+        self, base_url: str, connect_s: float, proxy: str, ca_pem: str | None = None
+    ) -> None:
+        """Connect within `connect_s` seconds; `ca_pem` as :class:`Origin` takes it."""
         self._base_url = base_url
         self._transport = HTTPTransport(
             connect_timeout=connect_s,
             pool_max_idle_per_host=_MAX_IDLE_CONNECTIONS,
             proxy=Proxy(proxy),
-            tls_include_system_certs=True,
+            tls_ca_cert=None if ca_pem is None else ca_pem.encode(),
+            tls_include_system_certs=ca_pem is None,
             follow_redirects=False,
             enable_otel=False,
         )
@@ -101,7 +104,7 @@ class Proxied:
         try:
             return ProxiedAnswer(await self._transport.execute(request))
         except ConnectionError as error:
-            raise UnreachableError from error
+            raise UnreachableError(str(error)) from error
         except _BROKEN as error:
             raise BrokenAnswerError from error
 

@@ -10,12 +10,15 @@
     retry = { attempts = 2 }
 
 `${NAME}` in a `base_url` or a `proxy` stands for a variable of the environment. Keys are never
-written here: `api_key_env` names a variable, `api_key_file` a file. `timeouts` may stand at a
+written here: `api_key_env` names a variable, `api_key_file` a file. `ca_file` names a file with the
+certificates of the authorities that vouch for a private provider, in the place of those that this
+machine trusts. `timeouts` may stand at a
 provider, a model and a deployment, each overruling the one before; `retry` in the file and at a
 model.
 """
 
 import re
+import ssl
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -75,6 +78,7 @@ class _ProviderSection(_Section):
     reasoning_outside_output: bool = False
     connect_s: Seconds = 5.0
     proxy: str | None = None
+    ca_file: Name | None = None
     timeouts: _TimeOutSection = _TimeOutSection()
 
 
@@ -121,6 +125,8 @@ class Provider:
     connect_s: float
     proxy: str | None = field(repr=False)
     """None: no proxy, whatever the environment says."""
+    ca_pem: str | None = field(default=None, repr=False)
+    """The only certificates that vouch for it; None: those that this machine trusts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +179,7 @@ class Surroundings:
     """What a routes file may refer to."""
 
     variables: Mapping[str, str]
-    read_secret: Callable[[str], str]
+    read_file: Callable[[str], str]
     """Returns the content of a file, or raises OSError."""
 
 
@@ -222,7 +228,22 @@ def _provider(name: str, section: _ProviderSection, surroundings: Surroundings) 
         api_key=_api_key(section, where, surroundings),
         connect_s=section.connect_s,
         proxy=section.proxy and _expand(section.proxy, f"{where}.proxy", surroundings),
+        ca_pem=_ca_pem(section, where, surroundings),
     )
+
+
+def _ca_pem(section: _ProviderSection, where: str, surroundings: Surroundings) -> str | None:
+    if section.ca_file is None:
+        return None
+    try:
+        pem = surroundings.read_file(section.ca_file)
+        # Without a certificate in it the context would trust what the machine trusts.
+        count = len(ssl.create_default_context(cadata=pem).get_ca_certs()) if pem else 0
+    except (OSError, ValueError) as error:
+        raise RoutesError(f"{where}.ca_file: {type(error).__name__}") from None
+    if not count:
+        raise RoutesError(f"{where}.ca_file: no certificate of an authority is in it")
+    return pem
 
 
 def _api_key(section: _ProviderSection, where: str, surroundings: Surroundings) -> str:
@@ -232,7 +253,7 @@ def _api_key(section: _ProviderSection, where: str, surroundings: Surroundings) 
         key = _variable(section.api_key_env, f"{where}.api_key_env", surroundings)
     elif section.api_key_file is not None:
         try:
-            key = surroundings.read_secret(section.api_key_file)
+            key = surroundings.read_file(section.api_key_file)
         except (OSError, UnicodeDecodeError) as error:
             raise RoutesError(f"{where}.api_key_file: {type(error).__name__}") from None
     else:

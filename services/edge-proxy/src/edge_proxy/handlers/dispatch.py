@@ -125,6 +125,10 @@ class Dispatch:
         try:
             await exchange.open()
         except EdgeError as error:
+            if isinstance(error, UnreachableError):
+                # A connection refused, a certificate that nobody vouches for: only this tells.
+                provider = attempt.leg.target.provider.name
+                _logger.warning("provider not reached", provider=provider, detail=str(error))
             return problem_of(error)
         attempt.first_byte_at_us = self._edge.clock.now_us()
         attempt.status_code = exchange.status

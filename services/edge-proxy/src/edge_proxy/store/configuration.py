@@ -26,7 +26,7 @@ def load_routes(path: Path) -> Routes:
 
     """
     surroundings = Surroundings(
-        variables=os.environ, read_secret=lambda name: Path(name).read_text(encoding="utf-8")
+        variables=os.environ, read_file=lambda name: Path(name).read_text(encoding="utf-8")
     )
     try:
         return routes.parse(path.read_text(encoding="utf-8"), surroundings)
