@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import midnights
 import pytest
 from stacks import new_stack, stack_of_servers
 
@@ -22,6 +23,12 @@ def stack() -> Iterator[Stack]:
     with new_stack("stack", QUOTAGATE_ACK_WAIT_S="5") as stack:
         stack.up()
         yield stack
+
+
+@pytest.fixture
+async def far_from_midnight() -> None:
+    """Whoever counts by the day begins with room before the next midnight."""
+    await midnights.far_from_midnight()
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from e2e.operator import MODEL, Customer, Operator
 from fake_provider.behaviour import fake
 from quotagate.stack import Stack
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 
 @pytest.fixture
 async def http(stack: Stack) -> AsyncIterator[httpx.AsyncClient]:

@@ -19,6 +19,8 @@ from fake_provider.behaviour import fake
 from kit.ids import new_id
 from quotagate.stack import Stack
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 FAST = {"rpm": 60_000_000, "tpm": 10**9}
 SLOW = {"rpm": 1}
 # What each tier has, and what a call uses: then a further call is refused for this reason.

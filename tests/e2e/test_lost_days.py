@@ -12,6 +12,8 @@ from redis.asyncio import Redis
 from fake_provider.behaviour import fake
 from quotagate.stack import Stack
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 
 @pytest.fixture
 async def http(stack: Stack) -> AsyncIterator[httpx.AsyncClient]:

@@ -17,6 +17,8 @@ from fake_provider.behaviour import fake
 from kit.money import exact_sum
 from quotagate.stack import Stack
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 # $0.15 a million of these: each call costs 15 cents.
 A_MILLION = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
 CALL_USD = Decimal("0.15")

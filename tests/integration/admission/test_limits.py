@@ -30,6 +30,8 @@ from contracts.usage import Usage
 from quotagate.stack import Servers
 from redis_scripts.keys import key_tat
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 FAST = {"rpm": 60_000_000, "tpm": 10**9}
 DAY_US = 86_400_000_000
 

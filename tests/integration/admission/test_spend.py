@@ -25,6 +25,8 @@ from contracts.usage import Usage
 from kit.calendar import days_around, months_around
 from redis_scripts.keys import spend_counter
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 # A dollar at the model's price.
 ONE_USD = Usage(input=1_000_000)
 NANO = 10**9

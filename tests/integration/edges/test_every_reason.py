@@ -24,6 +24,8 @@ from kit.ids import new_id
 from kit.keys import new_key
 from quotagate.stack import Servers
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 POLICIES = """
 [policies.Vectors]
 endpoints = ["POST /v1/embeddings"]

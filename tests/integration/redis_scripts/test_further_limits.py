@@ -27,6 +27,8 @@ from redis_scripts import (
 )
 from redis_scripts.keys import LEASES, day_counter, key_tat, model_tat
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 HOUR_US = 3_600_000_000
 LIFE_US = 30_000_000
 SUBJECT = Subject("key-1", "model-1")

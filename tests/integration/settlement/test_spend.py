@@ -30,6 +30,8 @@ from settlement.store.balances import BalanceCache
 from settlement.store.records import RecordStore
 from settlement.store.spending import limits_of
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 BERLIN = "Europe/Berlin"
 ONE_USD = Usage(input=1_000_000)
 DAY_OF_10: dict[str, Any] = {"period": "day", "limit_usd": "10"}

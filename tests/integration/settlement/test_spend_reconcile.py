@@ -19,6 +19,8 @@ from settlement.store.balances import BalanceCache
 from settlement.store.records import RecordStore
 from settlement.store.spend_books import SpendBooks
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 KEY_OF_5 = {"period": "day", "scope": "key", "limit_usd": "5"}
 
 

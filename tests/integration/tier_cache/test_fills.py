@@ -33,6 +33,8 @@ from tier_cache.store import rows
 from tier_cache.store.database import Database
 from tier_cache.store.waiting import WaitingRecords
 
+pytestmark = pytest.mark.usefixtures("far_from_midnight")
+
 MINUTE_MS = 60_000
 _INSTANTS = ("started_at", "finished_at")
 _NO_TOKENS = tuple(f"{name}_tokens" for name in TOKEN_CLASSES)
