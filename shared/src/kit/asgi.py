@@ -25,6 +25,8 @@ from kit.health import Health
 from kit.http_leaving import LeavingProtocol
 from kit.metrics import exposition
 from kit.settings import ServiceSettings
+from kit.traces.tracer import Tracer
+from kit.traces.web import TracedApp
 
 Open = Callable[[contextlib.AsyncExitStack], Awaitable[None]]
 """Opens a service: enters its clients on the stack and wires them; returns once it serves."""
@@ -137,17 +139,18 @@ def serve(
     settings: ServiceSettings,
     *,
     http: type[LeavingProtocol] = LeavingProtocol,
+    tracer: Tracer | None = None,
 ) -> None:
     """Run the application until the process is told to stop, then within `grace_s` no longer.
 
     `http` may be a subclass, for who must reach the connection itself.
     """
-    log.configure(service, settings.log_level)
+    log.configure(service, settings.log_level, None if tracer is None else tracer.current)
     # What is there by now stays for ever; it need not be looked through again and again.
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_LOOKS)
     uvicorn.run(
-        app,
+        app if tracer is None else TracedApp(app, tracer),
         host=settings.host,
         port=settings.port,
         loop="uvloop",

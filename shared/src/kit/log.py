@@ -5,6 +5,7 @@ Never a key, a prompt or a completion.
 
 import logging
 import sys
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -14,13 +15,19 @@ def _render(_logger: object, _method: str, event: structlog.typing.EventDict) ->
     return msgspec.json.encode(event, enc_hook=str).decode()
 
 
-def configure(service: str, level: str) -> None:
-    """Send structlog's and the standard library's logs to stdout as JSON lines."""
+def configure(
+    service: str, level: str, traceparent: Callable[[], str | None] | None = None
+) -> None:
+    """Send structlog's and the standard library's logs to stdout as JSON lines.
+
+    Where there are traces, `traceparent` names the span under way, which each line then tells.
+    """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _adder(service),
+        *([] if traceparent is None else [_tracing(traceparent)]),
     ]
     structlog.configure(
         processors=[*shared, structlog.processors.format_exc_info, _render],
@@ -54,6 +61,18 @@ def _adder(service: str) -> structlog.typing.Processor:
         return event
 
     return add_service
+
+
+def _tracing(traceparent: Callable[[], str | None]) -> structlog.typing.Processor:
+    def add_span(
+        _logger: object, _method: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.EventDict:
+        under_way = traceparent()
+        if under_way is not None:
+            _, event["trace_id"], event["span_id"], _ = under_way.split("-")
+        return event
+
+    return add_span
 
 
 def get(name: str) -> structlog.typing.FilteringBoundLogger:

@@ -89,6 +89,24 @@ class PostgresSettings(ServiceSettings):
     )
 
 
+class TracesSettings(ServiceSettings):
+    """For services that requests go through."""
+
+    traces_endpoint: str = Field(
+        "",
+        pattern=r"^(https?://[!-~]+)?$",
+        description="Collector that spans are sent to, by OTLP over HTTP, such as"
+        " `http://collector:4318`; empty: no traces.",
+    )
+    traces_sample: float = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="Share of the requests without a `traceparent` that are traced; where there is"
+        " one, it says whether.",
+    )
+
+
 SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
 
 

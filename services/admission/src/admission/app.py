@@ -27,11 +27,11 @@ from kit import redis
 from kit.asgi import service_app
 from kit.background import running
 from kit.bus import connection as bus
-from kit.bus.requests import Requester
-from kit.bus.serving import Server
 from kit.clock import SystemClock
 from kit.errors import NotReadyError
 from kit.health import Health
+from kit.traces import bus as traced
+from kit.traces.tracer import Tracer
 from redis_scripts import RedisScripts
 
 _SERVICE = "admission"
@@ -39,13 +39,15 @@ _CLOCK = SystemClock()
 _US_PER_S = 1_000_000
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: Settings, tracer: Tracer | None = None) -> Starlette:
     """Return the application; it opens its clients once it runs."""
     health = Health(settings.recheck_s)
-    return service_app((), partial(_open, settings, health), health)
+    return service_app((), partial(_open, settings, health, tracer), health)
 
 
-async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitStack) -> None:
+async def _open(
+    settings: Settings, health: Health, tracer: Tracer | None, stack: contextlib.AsyncExitStack
+) -> None:
     """Serve once the stores answer and policies and prices are loaded, and not before."""
     reloaders: list[Reloader] = []
 
@@ -58,7 +60,7 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
     health.add("nats", partial(bus.check, client))
     scripts = await stack.enter_async_context(_redis_scripts(settings, health))
     memory = Memory(settings.remembered_teams, settings.explicable_tokens)
-    tier_cache = TierCache(Requester(client))
+    tier_cache = TierCache(traced.requester(client, tracer))
     policies = Reloader(
         "policies", partial(_load_policies, memory, tier_cache), settings.refresh_interval_s
     )
@@ -73,7 +75,7 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
 
     terms = Terms(int(settings.lease_s * _US_PER_S))
     limits = Limits(scripts, memory, _CLOCK, terms)
-    server = Server(client, _SERVICE, _CLOCK, settings.max_in_flight)
+    server = traced.server(client, _SERVICE, _CLOCK, settings.max_in_flight, tracer)
     await server.start(version("quotagate-admission"))
     stack.push_async_callback(server.stop, settings.grace_s)
     preflight = Preflight(limits, memory, tier_cache, policies, _CLOCK)

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from kit.settings import NatsSettings, RedisSettings
+from kit.settings import NatsSettings, RedisSettings, TracesSettings
 
 
-class Settings(NatsSettings, RedisSettings):
+class Settings(NatsSettings, RedisSettings, TracesSettings):
     """Admission's settings."""
 
     port: int = Field(18082, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")

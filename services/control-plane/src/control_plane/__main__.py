@@ -5,12 +5,15 @@ from control_plane.settings import ControlPlaneSettings
 from kit.asgi import serve
 from kit.http_connection import BoundedProtocol
 from kit.settings import load_or_exit
+from kit.traces.tracer import opened
 
 
 def main() -> None:
     """Run until told to stop."""
     settings = load_or_exit(ControlPlaneSettings)
-    serve(build(settings), "control-plane", settings, http=BoundedProtocol)
+    tracer = opened("control-plane", settings)
+    app = build(settings, tracer)
+    serve(app, "control-plane", settings, http=BoundedProtocol, tracer=tracer)
 
 
 if __name__ == "__main__":

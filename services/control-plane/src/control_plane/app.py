@@ -29,10 +29,11 @@ from kit import postgres
 from kit.asgi import health_routes, lifespan
 from kit.background import Loop, running
 from kit.health import Health
+from kit.traces.tracer import Tracer
 from tables import guards
 
 
-def build(settings: ControlPlaneSettings) -> Starlette:
+def build(settings: ControlPlaneSettings, tracer: Tracer | None = None) -> Starlette:
     """Return the application.
 
     Whatever is not listed here as public is behind the gate, so a route that is added later needs
@@ -46,8 +47,8 @@ def build(settings: ControlPlaneSettings) -> Starlette:
     admin = api(
         Services(
             database=database,
-            admission=Admission(bus, settings.limits_timeout_s),
-            edge=Edge(bus, settings.limits_timeout_s),
+            admission=Admission(bus, settings.limits_timeout_s, tracer),
+            edge=Edge(bus, settings.limits_timeout_s, tracer),
             key_pepper=settings.key_pepper.get_secret_value(),
             wake_relay=relay.wake,
         )

@@ -5,10 +5,10 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 
 from control_plane.domain.webhooks import SecretFormatError, read_secrets
-from kit.settings import NatsSettings, PostgresSettings
+from kit.settings import NatsSettings, PostgresSettings, TracesSettings
 
 
-class ControlPlaneSettings(NatsSettings, PostgresSettings):
+class ControlPlaneSettings(NatsSettings, PostgresSettings, TracesSettings):
     """Settings of the control plane."""
 
     port: Annotated[int, Field(ge=0, le=65535)] = Field(

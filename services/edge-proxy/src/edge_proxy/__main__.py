@@ -9,6 +9,7 @@ from kit.asgi import serve
 from kit.connection_limits import ConnectionLimits
 from kit.http_connection import BoundedProtocol, limited_protocol
 from kit.settings import load_or_exit
+from kit.traces.tracer import opened
 
 _EXIT_USAGE = 2
 
@@ -16,15 +17,16 @@ _EXIT_USAGE = 2
 def main() -> None:
     """Run until told to stop."""
     settings = load_or_exit(Settings)
+    tracer = opened(SERVICE, settings)
     try:
-        app = build(settings)
+        app = build(settings, tracer)
     except RoutesError as error:
         sys.stderr.write(f"routes: {error}\n")
         raise SystemExit(_EXIT_USAGE) from None
     except PoliciesError as error:
         sys.stderr.write(f"policies: {error}\n")
         raise SystemExit(_EXIT_USAGE) from None
-    serve(app, SERVICE, settings, http=_protocol(settings, app.state.protocol))
+    serve(app, SERVICE, settings, http=_protocol(settings, app.state.protocol), tracer=tracer)
 
 
 def _protocol(settings: Settings, base: type[BoundedProtocol]) -> type[BoundedProtocol]:

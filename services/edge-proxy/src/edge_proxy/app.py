@@ -43,6 +43,7 @@ from kit.asgi import service_app
 from kit.background import running
 from kit.bus import connection as bus
 from kit.bus.buckets import check_buckets
+from kit.bus.publishing import Publisher
 from kit.bus.requests import Requester
 from kit.bus.serving import Server
 from kit.bus.streams import check_streams, check_synced
@@ -50,6 +51,8 @@ from kit.clock import SystemClock
 from kit.errors import NotReadyError
 from kit.health import CheckResult, Health
 from kit.paces import Paces
+from kit.traces import bus as traced
+from kit.traces.tracer import Tracer
 
 SERVICE = "edge-proxy"
 _LAST_GRACE_S = 5.0
@@ -79,7 +82,7 @@ def proxies_of(settings: Settings) -> Proxies:
     return Proxies(settings.trusted_proxies, settings.forwarding_header)
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: Settings, tracer: Tracer | None = None) -> Starlette:
     """Return the application; it opens its clients once it runs.
 
     Its `state.protocol` is what it expects to be served with.
@@ -106,7 +109,7 @@ def build(settings: Settings) -> Starlette:
                 stored_responses.PATH, stored_responses.StoredResponse(gate), methods=["GET"]
             ),
         ],
-        partial(_open, settings, files, health, gate),
+        partial(_open, settings, files, health, gate, tracer),
         health,
     )
     # A redirect would be made of the Host header, which is whatever the client says.
@@ -122,6 +125,7 @@ async def _open(
     files: Configuration,
     health: Health,
     gate: Gate,
+    tracer: Tracer | None,
     stack: contextlib.AsyncExitStack,
 ) -> None:
     """Take requests once the bus is there and records can be kept, and not before."""
@@ -133,16 +137,10 @@ async def _open(
             directory.forget_all()
 
     client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
-    # The server handles what one connection sends in order, and a publish until it is on the disk:
-    # questions to admission wait for nobody's sync on a connection of their own.
-    records = await stack.enter_async_context(bus.connection(settings, f"{SERVICE}-records"))
-    await health.guard(
-        partial(check_synced, settings),
-        partial(check_streams, client, (INFERENCE_RECORDS,)),
-        partial(check_buckets, records, (IDEMPOTENCY, STORED_RESPONSES)),
-    )
-    hand_off, journal = await _open_hand_off(settings, records, stack)
-    requester = Requester(client)
+    records = await _open_records(settings, client, health, stack)
+    publisher = traced.publisher(records, tracer)
+    hand_off, journal = await _open_hand_off(settings, records, publisher, stack)
+    requester = traced.requester(client, tracer)
     admission = _admission(settings, requester)
     keys = _keys(settings, requester)
     directories.append(keys)
@@ -158,7 +156,7 @@ async def _open(
         admission=admission,
         providers=providers,
         hand_off=hand_off,
-        accounting=Accounting(admission, hand_off, journal, _CLOCK),
+        accounting=Accounting(admission, hand_off, journal, _CLOCK, tracer),
         in_flight=InFlight(settings.max_in_flight, settings.max_at_work),
         idempotency=idempotency,
         stored_responses=StoredResponses(records, settings.stored_response_timeout_ms / _MS_PER_S),
@@ -167,15 +165,30 @@ async def _open(
         failures=_failures(settings),
     )
     _watch(health, client, edge)
-    await _tell_windows(client, files.policies, stack)
+    server = traced.server(client, SERVICE, _CLOCK, _MAX_QUESTIONS, tracer)
+    await _tell_windows(server, files.policies, stack)
     gate.edge = edge
     stack.push_async_callback(_leave, gate, edge, health)
 
 
+async def _open_records(
+    settings: Settings, client: Client, health: Health, stack: contextlib.AsyncExitStack
+) -> Client:
+    """Open the connection that records take, once what keeps them is as they need it."""
+    # The server handles what one connection sends in order, and a publish until it is on the disk:
+    # questions to admission wait for nobody's sync on a connection of their own.
+    records = await stack.enter_async_context(bus.connection(settings, f"{SERVICE}-records"))
+    await health.guard(
+        partial(check_synced, settings),
+        partial(check_streams, client, (INFERENCE_RECORDS,)),
+        partial(check_buckets, records, (IDEMPOTENCY, STORED_RESPONSES)),
+    )
+    return records
+
+
 async def _tell_windows(
-    client: Client, policies: Policies, stack: contextlib.AsyncExitStack
+    server: Server, policies: Policies, stack: contextlib.AsyncExitStack
 ) -> None:
-    server = Server(client, SERVICE, _CLOCK, _MAX_QUESTIONS)
     await server.start(version("quotagate-edge-proxy"))
     stack.push_async_callback(server.stop, _LAST_GRACE_S)
     await server.add(ENDPOINT_WINDOWS, TellWindows(policies, policy_endpoints()).handle)
@@ -203,7 +216,7 @@ def _failures(settings: Settings) -> Paces | None:
 
 
 async def _open_hand_off(
-    settings: Settings, client: Client, stack: contextlib.AsyncExitStack
+    settings: Settings, client: Client, publisher: Publisher, stack: contextlib.AsyncExitStack
 ) -> tuple[HandOff, Journal]:
     """Open the spool and the journal, with what processes that died left behind."""
     try:
@@ -218,6 +231,7 @@ async def _open_hand_off(
         raise NotReadyError(f"data directory: {error}") from error
     hand_off = HandOff(
         client,
+        publisher,
         spool,
         journal,
         Patience(hand_off_s=settings.hand_off_s, ack_timeout_s=settings.ack_timeout_s),

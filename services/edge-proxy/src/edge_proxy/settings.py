@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr
 
 from edge_proxy.domain.addresses import ForwardingHeader, Network
-from kit.settings import NatsSettings
+from kit.settings import NatsSettings, TracesSettings
 
 _MIB = 1024**2
 
@@ -18,7 +18,7 @@ def _split(networks: object) -> object:
     return [each.strip() for each in networks.split(",") if each.strip()]
 
 
-class Settings(NatsSettings):
+class Settings(NatsSettings, TracesSettings):
     """The edge's settings."""
 
     port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")

@@ -17,6 +17,7 @@ from kit.bus.publishing import Publisher
 from kit.bus.streams import check_streams, check_synced
 from kit.clock import SystemClock
 from kit.health import Health
+from kit.traces.tracer import Tracer
 from redis_scripts import RedisScripts
 from settlement.handlers import given_up
 from settlement.handlers.accounted import Accounted
@@ -29,6 +30,7 @@ from settlement.handlers.pace import every
 from settlement.handlers.reconcile import Reconcile
 from settlement.handlers.reconcile_spend import ReconcileSpend
 from settlement.handlers.settle import Settle
+from settlement.handlers.traced import RecordTraces
 from settlement.handlers.trim import Trim
 from settlement.handlers.trim_early import TrimEarly
 from settlement.settings import Settings
@@ -42,7 +44,7 @@ from settlement.store.spend_books import SpendBooks
 from tables import guards
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: Settings, tracer: Tracer | None = None) -> Starlette:
     """Return the application; it opens when it is served."""
     health = Health(settings.recheck_s)
 
@@ -52,7 +54,9 @@ def build(settings: Settings) -> Starlette:
         balances = await _open_cache(stack, settings, health)
         health.add("nats", lambda: connection.check(client))
         health.add("postgres", lambda: postgres.ping(engine))
-        for name, loop in (await _loops(client, engine, balances, settings)).items():
+        backlog = Backlog(None if tracer is None else RecordTraces(tracer, SystemClock()))
+        loops = await _loops(client, engine, balances, backlog, settings)
+        for name, loop in loops.items():
             await stack.enter_async_context(running(loop, name, settings.grace_s))
 
     return service_app([], open_service, health)
@@ -89,10 +93,14 @@ async def _open_cache(
 
 
 async def _loops(
-    client: Client, engine: AsyncEngine, balances: BalanceCache, settings: Settings
+    client: Client,
+    engine: AsyncEngine,
+    balances: BalanceCache,
+    backlog: Backlog,
+    settings: Settings,
 ) -> dict[str, Loop]:
     """Return what runs until the service closes; the last is told to stop first."""
-    clock, backlog = SystemClock(), Backlog()
+    clock = SystemClock()
     records, accounts = RecordStore(engine), AccountStore(engine, PriceBook())
     stream = RecordStream(client, CONSUMER)
     dead_letters = DeadLetters(Publisher(client), clock)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from functools import partial
 from importlib.metadata import version
 
-from nats.aio.client import Client
 from sqlalchemy.ext.asyncio import AsyncEngine
 from starlette.applications import Starlette
 
@@ -30,6 +29,8 @@ from kit.bus.publishing import Publisher
 from kit.bus.serving import Server
 from kit.clock import SystemClock
 from kit.health import Health
+from kit.traces import bus as traced
+from kit.traces.tracer import Tracer
 from redis_scripts import RedisScripts
 from tier_cache.handlers.changes import DURABLE, Changes
 from tier_cache.handlers.fills import Fills
@@ -42,13 +43,15 @@ _SERVICE = "tier-cache"
 _CLOCK = SystemClock()
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: Settings, tracer: Tracer | None = None) -> Starlette:
     """Return the application; it opens its clients once it runs."""
     health = Health(settings.recheck_s)
-    return service_app((), partial(_open, settings, health), health)
+    return service_app((), partial(_open, settings, health, tracer), health)
 
 
-async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitStack) -> None:
+async def _open(
+    settings: Settings, health: Health, tracer: Tracer | None, stack: contextlib.AsyncExitStack
+) -> None:
     """Follow changes and answer as soon as NATS and Redis are there.
 
     Postgres has a say in readiness alone: without it changes must still reach Redis.
@@ -67,21 +70,14 @@ async def _open(settings: Settings, health: Health, stack: contextlib.AsyncExitS
     stack.push_async_callback(puller.close)
     changes = Changes(puller, Publisher(client), scripts, _CLOCK)
     await stack.enter_async_context(running(changes.run, "changes", settings.grace_s))
-    await _serve(client, settings, stack, Database(engine), scripts)
-
-
-async def _serve(
-    client: Client,
-    settings: Settings,
-    stack: contextlib.AsyncExitStack,
-    database: Database,
-    scripts: RedisScripts,
-) -> None:
-    server = Server(client, _SERVICE, _CLOCK, settings.max_in_flight)
+    server = traced.server(client, _SERVICE, _CLOCK, settings.max_in_flight, tracer)
     await server.start(version("quotagate-tier-cache"))
     stack.push_async_callback(server.stop, settings.grace_s)
-    lookups = Lookups(database)
-    fills = Fills(database, scripts, WaitingRecords(client))
+    database = Database(engine)
+    await _serve(server, Lookups(database), Fills(database, scripts, WaitingRecords(client)))
+
+
+async def _serve(server: Server, lookups: Lookups, fills: Fills) -> None:
     await server.add(KEY_RESOLVE, lookups.resolve_key)
     await server.add(POLICIES, lookups.policies)
     await server.add(PRICES, lookups.prices)

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from kit.settings import NatsSettings, PostgresSettings, RedisSettings
+from kit.settings import NatsSettings, PostgresSettings, RedisSettings, TracesSettings
 
 
-class Settings(NatsSettings, RedisSettings, PostgresSettings):
+class Settings(NatsSettings, RedisSettings, PostgresSettings, TracesSettings):
     """tier-cache's settings."""
 
     port: int = Field(18083, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")

@@ -4,15 +4,17 @@ from contracts.admission import LIMITS, LimitsReply, LimitsRequest
 from control_plane.clients.bus import Connections
 from control_plane.domain.errors import UnavailableError
 from kit.bus.errors import BusError
-from kit.bus.requests import Requester
+from kit.traces import bus as traced
+from kit.traces.tracer import Tracer
 
 
 class Admission:
     """The `admission` service, over NATS."""
 
-    def __init__(self, connections: Connections, timeout_s: float) -> None:
+    def __init__(self, connections: Connections, timeout_s: float, tracer: Tracer | None) -> None:
         self._connections = connections
         self._timeout_s = timeout_s
+        self._tracer = tracer
 
     async def limits(self, request: LimitsRequest) -> LimitsReply:
         """Return a team's live limits, those of a key and a model too, and its cached balance.
@@ -22,7 +24,7 @@ class Admission:
 
         """
         try:
-            requester = Requester(self._connections.client())
+            requester = traced.requester(self._connections.client(), self._tracer)
             return await requester.ask(LIMITS, request, self._timeout_s)
         except BusError as error:
             raise UnavailableError(

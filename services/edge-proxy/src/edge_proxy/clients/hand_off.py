@@ -57,9 +57,16 @@ class Patience:
 class HandOff:
     """Hands records over, one call a record."""
 
-    def __init__(self, client: Client, spool: Spool, journal: Journal, patience: Patience) -> None:
+    def __init__(
+        self,
+        client: Client,
+        publisher: Publisher,
+        spool: Spool,
+        journal: Journal,
+        patience: Patience,
+    ) -> None:
         self._client = client
-        self._publisher = Publisher(client)
+        self._publisher = publisher
         self._spool = spool
         self._journal = journal
         self._patience = patience

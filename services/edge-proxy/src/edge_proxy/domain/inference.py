@@ -79,6 +79,8 @@ class Attempt:
     lease: Lease | None = None
     """Its place among the team's calls in flight, where those are limited."""
     answer: Answer = NO_ANSWER
+    failure: str | None = None
+    """What a route's policy would call it; None: it hasn't failed, or nobody knows how."""
     client_gone: bool = False
     ended: bool = False
     """Its accounting has begun."""

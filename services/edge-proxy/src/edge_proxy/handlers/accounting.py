@@ -13,11 +13,13 @@ from edge_proxy.clients.admission import AdmissionClient
 from edge_proxy.clients.hand_off import HandOff
 from edge_proxy.clients.leases import Leases
 from edge_proxy.domain.inference import Attempt, Inference
+from edge_proxy.domain.spans import span_of
 from edge_proxy.store.journal import Journal
 from kit import log
 from kit.clock import Clock
 from kit.crashpoint import crash_at
 from kit.metrics import LATENCY_BUCKETS_S
+from kit.traces.tracer import Tracer
 
 _US_PER_S = 1_000_000
 _PROVIDER_BUCKETS_S = (*LATENCY_BUCKETS_S, 120.0, 300.0, 600.0)
@@ -61,13 +63,19 @@ class Accounting:
     """Accounts for attempts."""
 
     def __init__(
-        self, admission: AdmissionClient, hand_off: HandOff, journal: Journal, clock: Clock
+        self,
+        admission: AdmissionClient,
+        hand_off: HandOff,
+        journal: Journal,
+        clock: Clock,
+        tracer: Tracer | None,
     ) -> None:
         self._admission = admission
         self._leases = Leases(admission)
         self._hand_off = hand_off
         self._journal = journal
         self._clock = clock
+        self._tracer = tracer
 
     def begin(self, attempt: Attempt) -> None:
         """Note an attempt before it is dispatched.
@@ -98,6 +106,8 @@ class Accounting:
         attempt.ended = True
         finished_at_us = self._clock.now_us()
         _observe(attempt, outcome, finished_at_us)
+        if self._tracer is not None:
+            self._tracer.tell(span_of(attempt, outcome, finished_at_us))
         crash_at("edge.answered")
         limits = None if may_be_followed else await self._charge(attempt)
         crash_at("edge.charged")

@@ -11,8 +11,11 @@ from edge_proxy.domain.headers import RawHeaders
 from edge_proxy.domain.problems import BODY_TOO_SLOW, Problem, body_too_large
 from edge_proxy.domain.reasons import HEADER, REASONS
 from edge_proxy.domain.shapes import Shape
+from edge_proxy.domain.spans import about_problem
 from kit.connection_limits import Excess
 from kit.http_connection import connection_of
+from kit.traces.tracer import Span
+from kit.traces.web import SPAN
 
 _LINGER_S = 30.0
 # What a refused client has sent by then, as clients do that send a small body with its head, needs
@@ -53,6 +56,8 @@ class Client:
         self._wrote_at_s = 0.0
         self._scope = scope
         self.headers: RawHeaders = scope["headers"]
+        self.span: Span | None = scope.get(SPAN)
+        """The request's, if it is recorded."""
         self.started = False
 
     @property
@@ -103,6 +108,8 @@ class Client:
 
     async def refuse(self, problem: Problem, shape: Shape, headers: Mapping[str, str]) -> None:
         """Send a problem, readable also for a client that is still busy sending its body."""
+        if self.span is not None:
+            self.span.note(about_problem(problem))
         body = shape.error(problem)
         answer = {
             **headers,

@@ -156,11 +156,10 @@ class Dispatch:
         else:
             passed.pop("content-type", None)
             reply = reply_of(problem.with_headers({**passed, **problem.headers}), self._shape)
+        attempt.failure = cause_of(problem, exchange.status)
         await self._end(attempt, Outcome.FAILED, may_be_followed=True)
         now_s = self._edge.clock.now_us() / _US_PER_S
-        return Failure(
-            reply, cause_of(problem, exchange.status), asked_wait_s(exchange.headers, now_s)
-        )
+        return Failure(reply, attempt.failure, asked_wait_s(exchange.headers, now_s))
 
     async def _take_in(self, attempt: Attempt, exchange: Exchange, api: Api) -> Result:
         try:
@@ -179,6 +178,7 @@ class Dispatch:
         return Whole(reply, self._limit_headers(accounted.limits))
 
     async def _failed(self, attempt: Attempt, problem: Problem, cause: str) -> Failure:
+        attempt.failure = cause
         await self._end(attempt, Outcome.FAILED, may_be_followed=True)
         return Failure(reply_of(problem, self._shape), cause)
 

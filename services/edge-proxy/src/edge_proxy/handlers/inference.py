@@ -22,6 +22,7 @@ from edge_proxy.domain.problems import (
 )
 from edge_proxy.domain.ratelimit_headers import window_headers
 from edge_proxy.domain.routes import Route
+from edge_proxy.domain.spans import about_inference
 from edge_proxy.domain.trace import trace_id
 from edge_proxy.domain.upstream import Reply
 from edge_proxy.handlers.attempts import Attempts
@@ -99,6 +100,8 @@ class InferenceEndpoint:
             await client.answer(held.status, held.headers, held.body)
             return
         inference = self._inference(client, caller, asked, held, policy)
+        if client.span is not None:
+            client.span.note(about_inference(inference))
         plan = None
         try:
             plan = await self._admit(edge, inference, asked, route)

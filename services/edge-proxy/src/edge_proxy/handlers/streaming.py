@@ -50,6 +50,8 @@ class StreamRelay:
         tail = self._scanner.end() if problem is None else b""
         if problem is None and not (self._scanner.complete or self._scanner.failed):
             problem = upstream.INCOMPLETE
+        if problem is not None:
+            self._attempt.failure = upstream.cause_of(problem, None)
         self._attempt.answer = self._scanner.answer
         self._attempt.client_gone = self._client.gone
         outcome = self._outcome(problem)

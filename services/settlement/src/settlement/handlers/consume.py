@@ -162,6 +162,9 @@ class Consume:
         self._backlog.stored.set()
         conflicting = {arrival.stream_sequence for arrival in stored.conflicting}
         _count(stored, known=len(taken) - len(stored.new) - len(conflicting))
+        if self._backlog.traces is not None:
+            pairs = [(item.message, item.arrival) for item in taken]
+            self._backlog.traces.stored(pairs, stored.record_ids)
         refused: list[tuple[Msg, Refusal]] = []
         done: list[Msg] = []
         for item in taken:

@@ -129,6 +129,8 @@ class Settle:
         done = await self._charge_stubbornly(teams)
         crash_at("settlement.committed")
         _count(done.batches)
+        if self._backlog.traces is not None:
+            self._backlog.traces.settled(done.batches)
         for each in done.spend.crossed:
             SPEND_THRESHOLDS.labels(each.limit.period.value, each.limit.mode.value).inc()
         if self._backlog.unread <= self._settings.consume_batch_records:

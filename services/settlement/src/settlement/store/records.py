@@ -1,6 +1,6 @@
 """Inference records in Postgres: stored once, whatever the stream delivers how often."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -56,6 +56,8 @@ class Stored:
     new: Sequence[Arrival]
     conflicting: Sequence[Arrival]
     """Another record is stored under the id: these are not."""
+    record_ids: Mapping[Key, int]
+    """The row's number of each new one."""
 
 
 class RecordStore:
@@ -80,9 +82,10 @@ class RecordStore:
         with named_failures():
             async with self._engine.begin() as connection:
                 rows = (await connection.execute(_INSERT, parameters)).all()
-                new, known = _split(ordered, {(row.inference_id, row.attempt_no) for row in rows})
+                ids = {(row.inference_id, row.attempt_no): row.record_id for row in rows}
+                new, known = _split(ordered, set(ids))
                 conflicting = await _conflicting(connection, known) if known else []
-        return Stored(new, conflicting)
+        return Stored(new, conflicting, ids)
 
     async def teams_with_pending(self, after: str, teams: int) -> list[str]:
         """Return up to `teams` ids of teams above `after` that wait for charges, in id order.

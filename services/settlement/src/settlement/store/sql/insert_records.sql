@@ -1,6 +1,6 @@
 -- Stores a batch of records in one statement; those that are stored already stay as they are.
 -- Each parameter is an array with one element per record.
--- Returns the ids of those that were new.
+-- Returns the ids of those that were new, and the numbers of their rows.
 INSERT INTO inference_record (
     inference_id, attempt_no, team_id, api_key_id, endpoint, provider, model_asked, model_sent,
     model_served, price_id, tier_id, outcome, usage_source, input_tokens, cache_read_tokens,
@@ -43,4 +43,4 @@ FROM unnest(
     CAST(:stream_sequence AS bigint[])
 )
 ON CONFLICT (inference_id, attempt_no) DO NOTHING
-RETURNING inference_id, attempt_no
+RETURNING inference_id, attempt_no, record_id
