@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from contracts.catalogue import EVENTS, REQUESTS, STREAMS
-from contracts.contract import Event, RequestReply, Stream
+from contracts.contract import TRACEPARENT, Event, RequestReply, Stream
 from contracts.errors import ErrorCode
 from kit.bus.connection import connection, flushed
 from kit.bus.streams import check_streams, config
@@ -79,6 +79,28 @@ async def test_a_wrong_message_gets_an_error_reply(
         assert code is None
     else:
         assert code == ErrorCode.INVALID_MESSAGE
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        pytest.param("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", id="a span"),
+        pytest.param("nonsense", id="nonsense"),
+    ],
+)
+@pytest.mark.parametrize("contract", REQUESTS, ids=lambda contract: contract.subject)
+async def test_a_trace_context_changes_no_answer(
+    nats: Client, contract: RequestReply[Any, Any], traceparent: str
+) -> None:
+    """Each is asked something wrong, which moves nothing; a question without fields is right."""
+    plain = await nats.request(contract.subject, b'{"team_id":1,"key_id":1}', timeout=2)
+    traced = await nats.request(
+        contract.subject,
+        b'{"team_id":1,"key_id":1}',
+        timeout=2,
+        headers={TRACEPARENT: traceparent},
+    )
+    assert (traced.headers, traced.data) == (plain.headers, plain.data)
 
 
 @pytest.mark.parametrize("wanted", STREAMS, ids=lambda stream: stream.name)

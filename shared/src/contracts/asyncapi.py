@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from contracts.catalogue import BUCKETS, EVENTS, REQUESTS, STREAMS
-from contracts.contract import Event, RequestReply
+from contracts.contract import TRACEPARENT, Event, RequestReply
 from contracts.errors import SENTENCES
 
 Json = dict[str, Any]
+
+_TRACE_CONTEXT = "TraceContext"
 
 
 def _channel_name(subject: str) -> str:
@@ -21,12 +23,30 @@ def _reference(kind: str, name: str) -> Json:
     return {"$ref": f"#/{kind}/{name}"}
 
 
-def _message(message: type[msgspec.Struct], schemas: Json) -> Json:
+def _message(message: type[msgspec.Struct], schemas: Json, *, is_traced: bool = False) -> Json:
     (schema,), components = msgspec.json.schema_components(
         [message], ref_template="#/components/schemas/{name}"
     )
     schemas.update(components)
-    return {"name": message.__name__, "contentType": "application/json", "payload": schema}
+    described = {"name": message.__name__, "contentType": "application/json", "payload": schema}
+    return described | _headers(is_traced=is_traced)
+
+
+def _headers(*, is_traced: bool) -> Json:
+    return {"headers": _reference("components/schemas", _TRACE_CONTEXT)} if is_traced else {}
+
+
+def _trace_context() -> Json:
+    return {
+        "type": "object",
+        "properties": {
+            TRACEPARENT: {
+                "type": "string",
+                "description": "W3C Trace Context: the span that sent the message, where that is"
+                " recorded. Without it, or with a wrong one, nothing else changes.",
+            }
+        },
+    }
 
 
 def _channel(subject: str, messages: Json, summary: str) -> Json:
@@ -43,7 +63,7 @@ def _add_request(document: Json, contract: RequestReply[Any, Any]) -> None:
     document["channels"][name] = _channel(
         contract.subject,
         {
-            "request": _message(contract.request, schemas),
+            "request": _message(contract.request, schemas, is_traced=True),
             "reply": _message(contract.reply, schemas),
         },
         contract.summary,
@@ -66,9 +86,10 @@ def _add_request(document: Json, contract: RequestReply[Any, Any]) -> None:
 
 def _add_event(document: Json, contract: Event[Any]) -> None:
     name = _channel_name(contract.subject)
+    schemas = document["components"]["schemas"]
     document["channels"][name] = _channel(
         contract.subject,
-        {"event": _message(contract.message, document["components"]["schemas"])},
+        {"event": _message(contract.message, schemas, is_traced=contract.is_traced)},
         contract.summary,
     )
     document["operations"][f"{name}_emit"] = {
@@ -94,7 +115,7 @@ def document() -> Json:
         "defaultContentType": "application/json",
         "channels": {},
         "operations": {},
-        "components": {"schemas": {}},
+        "components": {"schemas": {_TRACE_CONTEXT: _trace_context()}},
         "x-error-codes": {code.value: sentence for code, sentence in SENTENCES.items()},
         "x-streams": [
             {

@@ -14,6 +14,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all messages: frozen, JSON, unknown fields ignored, new fields have defaults."""
 
 
+TRACEPARENT = "traceparent"
+"""Header of a message that belongs to a recorded trace: the span that sent it, as W3C Trace Context
+writes it. It may be missing or wrong, and decides nothing but what a trace shows."""
+
+
 class SubjectTokenError(ValueError):
     """A subject's variable token must be one non-empty NATS token."""
 
@@ -56,6 +61,8 @@ class Event(Generic[MessageT]):
     emitted_by: tuple[str, ...]
     stream: str
     summary: str
+    is_traced: bool = False
+    """Whether it may carry `traceparent`; a request always may."""
 
     @property
     def parameter(self) -> str | None:

@@ -75,4 +75,5 @@ INFERENCE_RECORDED = Event(
     emitted_by=("edge-proxy",),
     stream=INFERENCE_RECORDS.name,
     summary="An attempt was observed; acknowledged before its client is told of success.",
+    is_traced=True,
 )

@@ -27,10 +27,20 @@ def compose() -> dict[str, Any]:
 def test_a_service_s_variables_are_its_settings(compose: dict[str, Any], service: str) -> None:
     module = __import__(f"{MODULES[service]}.settings", fromlist=["settings"])
     known = {f"QUOTAGATE_{name.upper()}" for name in settings_class(module).model_fields}
-    # What routes.toml asks for.
+    # What routes.toml asks for, and what the library that sends spans reads for itself.
     known |= {"QUOTAGATE_FAKE_PROVIDER_URL", "QUOTAGATE_FAKE_PROVIDER_KEY"}
+    known |= {"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_RESOURCE_ATTRIBUTES"}
     given = compose["services"][service]["environment"]
     assert {name if name in known else name.removesuffix("_FILE") for name in given} <= known
+
+
+@pytest.mark.parametrize("service", sorted(set(MODULES) - {"fake-provider"}))
+def test_a_service_s_traces_are_a_matter_of_variables(
+    compose: dict[str, Any], service: str
+) -> None:
+    assert {"QUOTAGATE_TRACES_ENDPOINT", "QUOTAGATE_TRACES_SAMPLE"} <= set(
+        compose["services"][service]["environment"]
+    )
 
 
 @pytest.mark.parametrize("service", sorted(set(MODULES) - {"fake-provider"}))

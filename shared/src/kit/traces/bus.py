@@ -11,13 +11,12 @@ import msgspec
 from nats.aio.client import Client
 from nats.micro.request import Request
 
-from contracts.contract import RequestReply
+from contracts.contract import TRACEPARENT, RequestReply
 from kit.bus.errors import RefusedError
 from kit.bus.publishing import PubAck, Publisher
 from kit.bus.requests import Requester
 from kit.bus.serving import Handler, ReplyError, Server
 from kit.clock import Clock
-from kit.traceparent import HEADER
 from kit.traces.tracer import Kind, Tracer
 
 RequestT = TypeVar("RequestT", bound=msgspec.Struct)
@@ -48,7 +47,7 @@ class TracedRequester(Requester):
         with self._tracer.child(name, Kind.CLIENT, about | _of(request, _ASKED)) as span:
             if span is None:
                 return await super().ask(contract, request, timeout_s, headers)
-            told = {**(headers or {}), HEADER: self._tracer.current() or ""}
+            told = {**(headers or {}), TRACEPARENT: self._tracer.current() or ""}
             try:
                 reply = await super().ask(contract, request, timeout_s, told)
             except RefusedError as error:
@@ -81,7 +80,7 @@ class TracedPublisher(Publisher):
                 return await super().publish_raw(
                     subject, payload, message_id, stream, timeout_s, headers
                 )
-            told = {**(headers or {}), HEADER: self._tracer.current() or ""}
+            told = {**(headers or {}), TRACEPARENT: self._tracer.current() or ""}
             ack = await super().publish_raw(subject, payload, message_id, stream, timeout_s, told)
             span.note({"quotagate.duplicate": ack.duplicate})
             return ack
@@ -99,7 +98,7 @@ class TracedServer(Server):
     async def _reply(
         self, contract: RequestReply[Any, Any], handler: Handler[Any, Any], request: Request
     ) -> msgspec.Struct:
-        parent = (request.headers or {}).get(HEADER)
+        parent = (request.headers or {}).get(TRACEPARENT)
         if parent is None:
             return await super()._reply(contract, handler, request)
         name, about = f"answer {contract.endpoint}", _on(contract.subject, "process")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from nats.aio.msg import Msg
 
+from contracts.contract import TRACEPARENT
 from kit.clock import Clock
-from kit.traceparent import HEADER
 from kit.traces.tracer import Attributes, Kind, Past, Tracer
 from settlement.domain.classification import Pending
 from settlement.domain.settling import AccountBatch
@@ -48,7 +48,7 @@ class RecordTraces:
         now_us = self._clock.now_us()
         untold = dict(new)
         for message, arrival in taken:
-            parent = (message.headers or {}).get(HEADER)
+            parent = (message.headers or {}).get(TRACEPARENT)
             record_id = untold.pop(arrival.key, None)
             if parent is None or record_id is None:
                 continue
