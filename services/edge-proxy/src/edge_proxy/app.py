@@ -43,7 +43,6 @@ from kit.asgi import service_app
 from kit.background import running
 from kit.bus import connection as bus
 from kit.bus.buckets import check_buckets
-from kit.bus.publishing import Publisher
 from kit.bus.requests import Requester
 from kit.bus.serving import Server
 from kit.bus.streams import check_streams, check_synced
@@ -59,7 +58,6 @@ _LAST_GRACE_S = 5.0
 _MAX_QUESTIONS = 100
 _MS_PER_S = 1_000
 _MINUTE_S = 60
-
 
 _logger = log.get(__name__)
 _CLOCK = SystemClock()
@@ -138,8 +136,7 @@ async def _open(
 
     client = await stack.enter_async_context(bus.connection(settings, SERVICE, catch_up))
     records = await _open_records(settings, client, health, stack)
-    publisher = traced.publisher(records, tracer)
-    hand_off, journal = await _open_hand_off(settings, records, publisher, stack)
+    hand_off, journal = await _open_hand_off(settings, records, tracer, stack)
     requester = traced.requester(client, tracer)
     admission = _admission(settings, requester)
     keys = _keys(settings, requester)
@@ -165,8 +162,8 @@ async def _open(
         failures=_failures(settings),
     )
     _watch(health, client, edge)
-    server = traced.server(client, SERVICE, _CLOCK, _MAX_QUESTIONS, tracer)
-    await _tell_windows(server, files.policies, stack)
+    answers = traced.server(client, SERVICE, _CLOCK, _MAX_QUESTIONS, tracer)
+    await _tell_windows(answers, files.policies, stack)
     gate.edge = edge
     stack.push_async_callback(_leave, gate, edge, health)
 
@@ -174,9 +171,9 @@ async def _open(
 async def _open_records(
     settings: Settings, client: Client, health: Health, stack: contextlib.AsyncExitStack
 ) -> Client:
-    """Open the connection that records take, once what keeps them is as they need it."""
-    # The server handles what one connection sends in order, and a publish until it is on the disk:
-    # questions to admission wait for nobody's sync on a connection of their own.
+    """Open the connection that records take, once they are safe where it leads."""
+    # What one connection sends is handled in order, a publish until it is on the disk: questions to
+    # admission wait for nobody's sync on a connection of their own.
     records = await stack.enter_async_context(bus.connection(settings, f"{SERVICE}-records"))
     await health.guard(
         partial(check_synced, settings),
@@ -216,7 +213,7 @@ def _failures(settings: Settings) -> Paces | None:
 
 
 async def _open_hand_off(
-    settings: Settings, client: Client, publisher: Publisher, stack: contextlib.AsyncExitStack
+    settings: Settings, client: Client, tracer: Tracer | None, stack: contextlib.AsyncExitStack
 ) -> tuple[HandOff, Journal]:
     """Open the spool and the journal, with what processes that died left behind."""
     try:
@@ -231,7 +228,7 @@ async def _open_hand_off(
         raise NotReadyError(f"data directory: {error}") from error
     hand_off = HandOff(
         client,
-        publisher,
+        traced.publisher(client, tracer),
         spool,
         journal,
         Patience(hand_off_s=settings.hand_off_s, ack_timeout_s=settings.ack_timeout_s),
