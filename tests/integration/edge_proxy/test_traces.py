@@ -114,3 +114,22 @@ async def test_a_line_of_the_log_names_its_span(module_servers: Stack, tmp_path:
             lines = [line for line in world.edge.log().splitlines() if trace_id in line]
     assert any("attempt did not succeed" in line for line in lines)
     assert all(f'"span_id":"{request.span_id}"' in line for line in lines)
+
+
+async def test_a_trace_that_begins_here_is_the_record_s_and_not_the_provider_s(
+    module_servers: Stack, tmp_path: Path
+) -> None:
+    with collector() as found:
+        async with new_world(
+            module_servers.servers, tmp_path, settings=_settings(found.url, "10")
+        ) as world:
+            team = world.team()
+            assert (await world.ask(team)).status_code == httpx.codes.OK
+            record = await world.records.one(team.team_id)
+            assert record.trace_id is not None
+            trace = await found.trace(record.trace_id, _has_its_request)
+            seen = await world.witness.one(marker=team.team_id)
+    assert [span.parent_id for span in trace if span.kind == "server"] == [""]
+    names = {name for name, _ in seen["headers"]}
+    assert "content-type" in names
+    assert not names & {"traceparent", "tracestate"}

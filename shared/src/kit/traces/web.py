@@ -16,7 +16,8 @@ SPAN = "quotagate.span"
 
 _NAME = HEADER.encode()
 _UNTRACED = frozenset({"/health/live", "/health/ready", "/metrics"})
-_METHODS = frozenset({"GET", "POST", "PUT", "DELETE"})
+_OTHER = "_OTHER"
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
 # Of what an address may name, what is an id of ours, once the answer proved that it is one.
 _IDS = ("team_id", "key_id", "tier_id")
 
@@ -39,13 +40,14 @@ class TracedApp:
             await self._traced(scope, receive, send)
 
     async def _traced(self, scope: Scope, receive: Receive, send: Send) -> None:
-        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        method = scope["method"] if scope["method"] in _METHODS else _OTHER
         attributes: Attributes = {
             "http.request.method": method,
             "url.scheme": scope["scheme"],
             "network.protocol.version": scope["http_version"],
         }
-        with self._tracer.begin(method, Kind.SERVER, _parent(scope), attributes) as span:
+        name = "HTTP" if method == _OTHER else method
+        with self._tracer.begin(name, Kind.SERVER, _parent(scope), attributes) as span:
             if span is None:
                 await self._app(scope, receive, send)
                 return
