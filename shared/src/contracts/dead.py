@@ -1,5 +1,7 @@
 """Dead letters: messages that could not be handled, kept with the reason for a person."""
 
+import hashlib
+
 from contracts.contract import Event, Message, Stream
 
 _MAX_DELIVERIES = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES"
@@ -29,6 +31,15 @@ class DeadLetter(Message, frozen=True, kw_only=True):
     """The message was too large to be kept whole; `stream_sequence` has the rest while it may."""
     failed_at_us: int
     """Unix microseconds, the clock of the service that gave up."""
+
+    @property
+    def message_id(self) -> str:
+        """The `Nats-Msg-Id`: the same however often a message is given up.
+
+        With what is in it, since the numbers of a stream that was made anew begin again.
+        """
+        content = hashlib.sha256(self.payload_base64.encode()).hexdigest()[:16]
+        return f"{self.consumer}:{self.stream}:{self.stream_sequence}:{content}"
 
 
 DEAD_LETTERED = Event(

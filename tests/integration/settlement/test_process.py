@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 from integration.bus import TIMEOUT_S
+from integration.lost_streams import without
 from integration.services import ServiceProcess, environment
 from integration.settlement.books import Books
 from integration.settlement.team import CallingTeam
 from integration.settlement.wire import wire_to
 from integration.settlement.world import World, world_of
 
-from contracts.inference import INFERENCE_RECORDS
+from contracts.contract import Stream
+from contracts.dead import DEAD_LETTERS
+from contracts.inference import INFERENCE_RECORDED, INFERENCE_RECORDS
 from quotagate.stack import Servers, Stack
 
 QUICK = {
@@ -92,6 +95,36 @@ async def test_it_boots_settles_and_leaves(make: Make, world: World, team: Calli
     # uvicorn ends itself by the signal once all is closed.
     assert await process.ended() == -signal.SIGTERM
     assert "Application shutdown complete." in process.log()
+    await world.books.assert_they_add_up(team.team_id)
+
+
+@pytest.mark.parametrize("stream", [INFERENCE_RECORDS, DEAD_LETTERS], ids=lambda each: each.name)
+async def test_a_stream_that_was_deleted_is_told_and_used_again_once_it_is_there(
+    servers: Servers, make: Make, world: World, team: CallingTeam, stream: Stream
+) -> None:
+    process = make()
+    await process.start_ready()
+    unread = INFERENCE_RECORDED.subject_for(team.team_id)
+    buried = 'quotagate_settlement_dead_letters_total{reason="unreadable"}'
+    # The first message of each stream of records: both have the number 1.
+    async with without(servers, INFERENCE_RECORDS):
+        pass
+    await world.nats.jetstream().publish(unread, b"no record")
+    await process.becomes_more(buried)
+    letters = await world.nats.jetstream().stream_info(DEAD_LETTERS.name)
+    before = 0 if stream is DEAD_LETTERS else letters.state.messages - 1
+    await team.publish(team.record())
+    await _settled(world.books, team, 1)
+    async with without(servers, stream):
+        reasons = await process.becomes_unready("streams")
+        assert reasons == {"streams": f"stream {stream.name}: NotFoundError"}
+    await process.becomes_ready()
+    await world.nats.jetstream().publish(unread, b"no record either")
+    await process.becomes_more(buried, than=1)
+    await team.publish(team.record(), team.record())
+    await _settled(world.books, team, 3)
+    letters = await world.nats.jetstream().stream_info(DEAD_LETTERS.name)
+    assert letters.state.messages == before + (1 if stream is DEAD_LETTERS else 2)
     await world.books.assert_they_add_up(team.team_id)
 
 

@@ -9,21 +9,27 @@ from pathlib import Path
 import pytest
 from integration.bus import TIMEOUT_S, Bus, bus_of, refused_with
 from integration.desk import Desk
+from integration.lost_streams import without
 from integration.services import ServiceProcess, mend
 from redis.asyncio import Redis
 
 from contracts.cache import (
     BALANCE_FILL,
+    DAY_FILL,
     KEY_RESOLVE,
     POLICIES,
     TIER_RESOLVE,
     BalanceFillRequest,
+    DayFillRequest,
     KeyResolveRequest,
     PoliciesRequest,
     TierResolveRequest,
 )
-from contracts.control import TIER_CHANGED, TierChanged
+from contracts.contract import Stream
+from contracts.control import CONTROL_EVENTS, TIER_CHANGED, TierChanged
+from contracts.dead import DEAD_LETTERS
 from contracts.errors import ErrorCode
+from contracts.inference import INFERENCE_RECORDS
 from quotagate.stack import Servers, Stack
 from redis_scripts.keys import team_keys
 
@@ -100,6 +106,35 @@ async def test_without_postgres_changes_still_reach_redis(
         await asyncio.to_thread(module_servers.start, "postgres")
         await process.becomes_ready()
         assert (await edge.ask(KEY_RESOLVE, KeyResolveRequest(key_id=key_id))).key is None
+    await operator.aclose()
+
+
+@pytest.mark.parametrize(
+    "stream", [CONTROL_EVENTS, DEAD_LETTERS, INFERENCE_RECORDS], ids=lambda each: each.name
+)
+async def test_a_stream_that_was_deleted_is_told_and_used_again_once_it_is_there(
+    module_servers: Stack, own_desk: Desk, process: ServiceProcess, stream: Stream
+) -> None:
+    servers = module_servers.servers
+    team_id = await own_desk.open_team()
+    operator: Redis = Redis.from_url(servers.redis_url)
+    await process.start_ready()
+    day = DayFillRequest(team_id=team_id, start_us=0, end_us=86_400_000_000)
+    async with bus_of(servers, "admission") as admission:
+        async with without(servers, stream):
+            reasons = await process.becomes_unready("streams")
+            assert reasons == {"streams": f"stream {stream.name}: NotFoundError"}
+            # What needs no stream goes on.
+            assert (await admission.ask(TIER_RESOLVE, TierResolveRequest(team_id=team_id))).found
+            if stream is INFERENCE_RECORDS:
+                with refused_with(ErrorCode.STORE_UNAVAILABLE):
+                    await admission.ask(DAY_FILL, day)
+        await process.becomes_ready()
+        assert (await admission.ask(DAY_FILL, day)).found
+    async with bus_of(servers, "control-plane") as desk:
+        changed = TierChanged(team_id=team_id, tier_id="new", version=2, changed_at_us=1)
+        await desk.announce(TIER_CHANGED, team_id, changed)
+        await _evicted(operator, team_id)
     await operator.aclose()
 
 

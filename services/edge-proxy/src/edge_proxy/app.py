@@ -45,7 +45,7 @@ from kit.bus import connection as bus
 from kit.bus.buckets import check_buckets
 from kit.bus.requests import Requester
 from kit.bus.serving import Server
-from kit.bus.streams import check_streams, check_synced
+from kit.bus.streams import check_streams, check_synced, streams_problem
 from kit.clock import SystemClock
 from kit.errors import NotReadyError
 from kit.health import CheckResult, Health
@@ -272,19 +272,12 @@ async def _adopt(settings: Settings, spool: Spool, stop: asyncio.Event) -> None:
 def _watch(health: Health, client: Client, edge: Edge) -> None:
     """Say what this edge needs to be worth sending requests to."""
 
-    async def stream() -> CheckResult:
-        try:
-            await check_streams(client, (INFERENCE_RECORDS,))
-        except NotReadyError as error:
-            return str(error)
-        return None
-
     async def hand_off() -> CheckResult:
         waiting = edge.hand_off.waiting
         return f"{waiting} records wait for the stream" if waiting else None
 
     health.add("nats", partial(bus.check, client))
-    health.add("stream", stream)
+    health.add("stream", partial(streams_problem, client, (INFERENCE_RECORDS,)))
     health.add("hand_off", hand_off)
     health.add("admission", edge.admission.check)
 

@@ -14,7 +14,7 @@ from kit.background import Loop, running
 from kit.bus import connection
 from kit.bus.consuming import Puller
 from kit.bus.publishing import Publisher
-from kit.bus.streams import check_streams, check_synced
+from kit.bus.streams import check_streams, check_synced, streams_problem
 from kit.clock import SystemClock
 from kit.health import Health
 from kit.traces.tracer import Tracer
@@ -43,6 +43,8 @@ from settlement.store.records import RecordStore
 from settlement.store.spend_books import SpendBooks
 from tables import guards
 
+_STREAMS = (INFERENCE_RECORDS, DEAD_LETTERS)
+
 
 def build(settings: Settings, tracer: Tracer | None = None) -> Starlette:
     """Return the application; it opens when it is served."""
@@ -53,6 +55,7 @@ def build(settings: Settings, tracer: Tracer | None = None) -> Starlette:
         engine = await _open_database(stack, settings, health)
         balances = await _open_cache(stack, settings, health)
         health.add("nats", lambda: connection.check(client))
+        health.add("streams", lambda: streams_problem(client, _STREAMS))
         health.add("postgres", lambda: postgres.ping(engine))
         backlog = Backlog(None if tracer is None else RecordTraces(tracer, SystemClock()))
         loops = await _loops(client, engine, balances, backlog, settings)
@@ -66,7 +69,7 @@ async def _open_bus(stack: contextlib.AsyncExitStack, settings: Settings, health
     client = await stack.enter_async_context(connection.connection(settings, "settlement"))
     await health.guard(
         lambda: check_synced(settings),
-        lambda: check_streams(client, (INFERENCE_RECORDS, DEAD_LETTERS)),
+        lambda: check_streams(client, _STREAMS),
     )
     return client
 

@@ -19,6 +19,7 @@ from contracts.cache import (
 )
 from contracts.control import CONTROL_EVENTS
 from contracts.dead import DEAD_LETTERS
+from contracts.inference import INFERENCE_RECORDS
 from kit import postgres, redis
 from kit.asgi import service_app
 from kit.background import running
@@ -58,6 +59,9 @@ async def _open(
     """
     client = await stack.enter_async_context(bus.connection(settings, _SERVICE))
     health.add("nats", partial(bus.check, client))
+    # It follows the first, buries into the second, and counts what waits in the third.
+    used = (CONTROL_EVENTS, DEAD_LETTERS, INFERENCE_RECORDS)
+    health.add("streams", partial(streams.streams_problem, client, used))
     await health.guard(
         partial(streams.check_streams, client, (CONTROL_EVENTS, DEAD_LETTERS)),
         partial(streams.check_synced, settings),

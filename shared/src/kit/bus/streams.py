@@ -14,6 +14,7 @@ from nats.js.api import DiscardPolicy, PersistMode, RetentionPolicy, StorageType
 from contracts.contract import Stream
 from kit.errors import NotReadyError
 from kit.flaws import Flaw, refuse
+from kit.health import CheckResult
 from kit.settings import NatsSettings
 
 _API_TIMEOUT_S = 5.0
@@ -71,6 +72,18 @@ async def check_streams(client: Client, streams: Iterable[Stream]) -> None:
         except (nats.errors.Error, TimeoutError) as error:
             raise NotReadyError(f"stream {stream.name}: {type(error).__name__}") from error
         refuse(stream_flaws(found, stream))
+
+
+async def streams_problem(client: Client, streams: Iterable[Stream]) -> CheckResult:
+    """Return what keeps a stream from being used, None where nothing does: a check of readiness.
+
+    One that was deleted meanwhile loses what it held, and whoever reads or publishes works no more.
+    """
+    try:
+        await check_streams(client, streams)
+    except NotReadyError as error:
+        return str(error)
+    return None
 
 
 def stream_flaws(found: StreamConfig, stream: Stream) -> list[Flaw]:

@@ -56,7 +56,7 @@ class DeadLetters:
             DEAD_LETTERED,
             CONSUMER,
             letter,
-            message_id=f"{CONSUMER}:{INFERENCE_RECORDS.name}:{message.sequence}",
+            message_id=letter.message_id,
             timeout_s=_TIMEOUT_S,
         )
         DEAD_LETTERS.labels(refusal.kind.value).inc()

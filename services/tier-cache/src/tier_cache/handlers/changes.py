@@ -146,7 +146,7 @@ class Changes:
                 DEAD_LETTERED,
                 _CONSUMER,
                 letter,
-                message_id=f"{_CONSUMER}:{DURABLE.stream}:{sequence}",
+                message_id=letter.message_id,
                 timeout_s=_DEAD_LETTER_TIMEOUT_S,
             )
         except BusError as error:

@@ -21,6 +21,8 @@ _STREAM = INFERENCE_RECORDS.name
 # Settlement's replicas share one consumer, which has its name.
 _CONSUMER = INFERENCE_RECORDS.owner
 _TIMEOUT_S = 2.0
+# The server's number for it, beside those of a consumer and of a message that aren't there.
+_NO_STREAM = 10_059
 
 
 class WaitingRecords:
@@ -56,7 +58,8 @@ class WaitingRecords:
         """Return the sequence up to which settlement has stored everything."""
         try:
             info = await self._jetstream.consumer_info(_STREAM, _CONSUMER)
-        except nats.js.errors.NotFoundError:
+        except nats.js.errors.NotFoundError as error:
+            _see_stream(error)
             return 0  # it has never run
         return info.ack_floor.stream_seq if info.ack_floor else 0
 
@@ -68,9 +71,21 @@ class WaitingRecords:
         subject = INFERENCE_RECORDED.subject_for(team_id)
         try:
             found = await self._jetstream.get_msg(_STREAM, sequence, subject, next=True)
-        except nats.js.errors.NotFoundError:
+        except nats.js.errors.NotFoundError as error:
+            _see_stream(error)
             return None
         return found.seq or sequence, found.data or b""
+
+
+def _see_stream(error: nats.js.errors.NotFoundError) -> None:
+    """Let pass what is said of a consumer or a message; without the stream nobody can tell.
+
+    Raises:
+        NotFoundError: it is the stream that isn't there.
+
+    """
+    if error.err_code == _NO_STREAM:
+        raise error
 
 
 def _record(payload: bytes, team_id: str) -> InferenceRecord | None:
