@@ -29,7 +29,7 @@ _DROPPED = Counter(
 _FULL, _REFUSED, _LEFT = (_DROPPED.labels(why) for why in ("queue_full", "export_failed", "stop"))
 
 
-class Outbox(SpanProcessor):
+class SpanQueue(SpanProcessor):
     """Takes spans as they end."""
 
     def __init__(self, exporter: SpanExporter, most_waiting: int = MOST_WAITING) -> None:

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
 from kit.ids import new_id
 from kit.traceparent import TraceParent, parse
-from kit.traces.exporting import Outbox
+from kit.traces.exporting import SpanQueue
 from kit.traces.tracer import Attributes, Kind, Past, Span
 
 _PATIENCE_S = 2.0
@@ -36,7 +36,7 @@ class SdkTracer:
         # Said once by our queue, and counted; the library would say it for every batch.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
         full = endpoint if urlsplit(endpoint).path.strip("/") else endpoint.rstrip("/") + _PATH
-        self._outbox = Outbox(OTLPSpanExporter(endpoint=full))
+        self._queue = SpanQueue(OTLPSpanExporter(endpoint=full))
         provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample)),
             resource=Resource.create(
@@ -50,7 +50,7 @@ class SdkTracer:
             shutdown_on_exit=False,
             span_limits=SpanLimits(max_span_attribute_length=_MAX_CHARS),
         )
-        provider.add_span_processor(self._outbox)
+        provider.add_span_processor(self._queue)
         self._tracer = provider.get_tracer("quotagate")
 
     def current(self) -> str | None:
@@ -98,7 +98,7 @@ class SdkTracer:
         loop, left = asyncio.get_running_loop(), asyncio.Event()
 
         def leave() -> None:
-            self._outbox.leave(_PATIENCE_S)
+            self._queue.leave(_PATIENCE_S)
             with contextlib.suppress(RuntimeError):  # the loop didn't wait for us
                 loop.call_soon_threadsafe(left.set)
 

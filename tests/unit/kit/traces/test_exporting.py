@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from prometheus_client import REGISTRY
 
-from kit.traces.exporting import Outbox
+from kit.traces.exporting import SpanQueue
 
 PATIENCE_S = 30.0
 
@@ -34,9 +34,9 @@ class Held(SpanExporter):
 class Spans:
     """Ends spans, one after the other."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, queue: SpanQueue) -> None:
         provider = TracerProvider(shutdown_on_exit=False)
-        provider.add_span_processor(outbox)
+        provider.add_span_processor(queue)
         self._tracer = provider.get_tracer("tests")
 
     def end(self, *names: str) -> None:
@@ -54,24 +54,24 @@ def _dropped(reason: str) -> float:
 
 def test_what_is_waiting_is_sent_before_it_leaves() -> None:
     exporter, exported = Held(SpanExportResult.SUCCESS), _count("quotagate_spans_exported_total")
-    outbox = Outbox(exporter)
+    queue = SpanQueue(exporter)
     exporter.let_go.set()
-    Spans(outbox).end("a", "b", "c")
-    outbox.leave(PATIENCE_S)
+    Spans(queue).end("a", "b", "c")
+    queue.leave(PATIENCE_S)
     assert exporter.names == ["a", "b", "c"]
     assert _count("quotagate_spans_exported_total") == exported + 3
 
 
 def test_a_full_queue_drops_what_comes_and_counts_it() -> None:
     exporter, dropped = Held(SpanExportResult.SUCCESS), _dropped("queue_full")
-    outbox = Outbox(exporter, most_waiting=2)
-    spans = Spans(outbox)
+    queue = SpanQueue(exporter, most_waiting=2)
+    spans = Spans(queue)
     spans.end("at the collector")
     assert exporter.asked.wait(PATIENCE_S)
     spans.end("first", "second", "third", "fourth")
     assert _dropped("queue_full") == dropped + 2
     exporter.let_go.set()
-    outbox.leave(PATIENCE_S)
+    queue.leave(PATIENCE_S)
     assert exporter.names == ["at the collector", "first", "second"]
 
 
@@ -84,21 +84,21 @@ def test_a_full_queue_drops_what_comes_and_counts_it() -> None:
 )
 def test_what_the_collector_does_not_take_is_counted(result: SpanExportResult | Exception) -> None:
     exporter, dropped = Held(result), _dropped("export_failed")
-    outbox = Outbox(exporter)
+    queue = SpanQueue(exporter)
     exporter.let_go.set()
-    Spans(outbox).end("a", "b")
-    outbox.leave(PATIENCE_S)
+    Spans(queue).end("a", "b")
+    queue.leave(PATIENCE_S)
     assert _dropped("export_failed") == dropped + 2
 
 
 def test_a_stuck_collector_does_not_hold_up_a_stop() -> None:
     exporter, dropped = Held(SpanExportResult.SUCCESS), _dropped("stop")
-    outbox = Outbox(exporter)
-    spans = Spans(outbox)
+    queue = SpanQueue(exporter)
+    spans = Spans(queue)
     spans.end("at the collector")
     assert exporter.asked.wait(PATIENCE_S)
     spans.end("waits")
-    outbox.leave(0)
+    queue.leave(0)
     spans.end("too late")
     assert not exporter.let_go.is_set()
     assert _dropped("stop") == dropped + 2
