@@ -3,7 +3,7 @@
 import pytest
 from integration.settlement.settling import NEVER, store
 from integration.settlement.team import CallingTeam, Share
-from integration.settlement.test_spend import DAY_OF_10, ONE_USD, counted, open_team, today
+from integration.settlement.test_spend import DAY_OF_10, ONE_USD, counted, open_team, today, told
 from integration.settlement.world import World
 from nats.aio.client import Client
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -150,6 +150,54 @@ async def test_a_long_history_is_summed_up_without_traffic(
     [(limits, keys)] = (await books.limited([team.team_id])).values()
     from settlement.domain.spending import current_periods
 
-    [period] = current_periods(team.team_id, limits, keys, SystemClock().now_us())
-    settled = (await books.settled([period]))[period]
+    current = current_periods(team.team_id, limits, keys, SystemClock().now_us())
+    (settled,) = (await books.look(current)).settled.values()
     assert (settled.amount_nano_usd, settled.version) == (5_000_000_000, 6)
+
+
+async def test_a_limit_that_became_lower_tells_what_is_reached_without_a_charge_and_once(
+    world: World,
+    team: CallingTeam,
+    records: RecordStore,
+    settle: Settle,
+    share: Share,
+    balances: BalanceCache,
+    accounts: AccountStore,
+    engine: AsyncEngine,
+) -> None:
+    key = await world.desk.add_key(team.team_id)
+    await share.consume(records)
+
+    def replica() -> Reconcile:
+        spend = ReconcileSpend(balances, SpendBooks(engine), share.stream, SystemClock())
+        return Reconcile(balances, accounts, share.stream, spend)
+
+    reconcile = replica()
+    await store(records, team.record(api_key_id=key, usage=ONE_USD))
+    await settle.once_around(NEVER)
+    await world.cached(team).debit(0)
+    for _ in range(2):
+        await reconcile.tick()
+    assert await told(world, team) == []
+
+    lower = [DAY_OF_10 | {"limit_usd": "1.25"}, KEY_OF_5 | {"limit_usd": "2"}]
+    await world.desk.move_team(team.team_id, await world.desk.open_tier(spend_limits=lower))
+    for _ in range(2):
+        await reconcile.tick()
+    await replica().tick()
+    events = await told(world, team)
+    assert sorted((event.key_id or "", event.threshold_percent) for event in events) == [
+        ("", 50),
+        ("", 80),
+        (key, 50),
+    ]
+    assert {event.spent_usd for event in events} == {1}
+    # The next charge tells what it crosses, and nothing of that again.
+    await store(records, team.record(api_key_id=key, usage=ONE_USD))
+    await settle.once_around(NEVER)
+    assert sorted(
+        (event.key_id or "", event.threshold_percent) for event in await told(world, team)
+    ) == [
+        *(("", percent) for percent in (50, 80, 95, 100)),
+        *((key, percent) for percent in (50, 80, 95, 100)),
+    ]

@@ -118,8 +118,10 @@ def limits_by_period(
 
 def current_periods(
     team_id: str, limits: TeamLimits, key_ids: Iterable[str], now_us: int
-) -> set[Period]:
+) -> dict[Period, SpendLimit]:
     """Return the periods of a team and of these keys of it that a moment (unix µs) is in.
+
+    Each with its limit.
 
     Raises:
         kit.calendar.CalendarError: the team's time zone is unknown on this machine.
@@ -128,12 +130,12 @@ def current_periods(
     # The team's hold for it also where none of its keys is known.
     nobodys = Ended(team_id, "", now_us)
     whole = {
-        _period(nobodys, limit, limits.time_zone)
+        _period(nobodys, limit, limits.time_zone): limit
         for limit in limits.tier
         if limit.scope is SpendScope.TEAM and limit.limit_usd is not None
     }
     now = [Ended(team_id, key_id, now_us) for key_id in key_ids]
-    return whole | set(limits_by_period({team_id: limits}, now)[0])
+    return whole | limits_by_period({team_id: limits}, now)[0]
 
 
 def _period(ended: Ended, limit: SpendLimit, time_zone: str) -> Period:

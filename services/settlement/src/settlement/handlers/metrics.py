@@ -1,6 +1,10 @@
 """What settlement counts. Label sets are closed: never a team, a key or a model."""
 
+from collections.abc import Iterable
+
 from prometheus_client import Counter, Gauge, Histogram
+
+from settlement.domain.spending import Crossing
 
 CONSUMED = Counter(
     "quotagate_records_consumed_total",
@@ -74,3 +78,9 @@ TRIMMED = Counter(
     "Sequences removed from the stream: in time, or early because it was nearly full.",
     ["when"],
 )
+
+
+def count_crossed(crossed: Iterable[Crossing]) -> None:
+    """Count thresholds that were told for the first time."""
+    for each in crossed:
+        SPEND_THRESHOLDS.labels(each.limit.period.value, each.limit.mode.value).inc()

@@ -2,18 +2,19 @@
 
 A rough debit whose record never came would keep a team from what it may still spend, until the
 period ends. As with balances, spend is mended that hasn't moved since the last look, when all that
-had been published by then is settled.
+had been published by then is settled. Thresholds that a lower limit has reached are told.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from contracts.spend import SpendLimit
 from kit import log
 from kit.calendar import CalendarError
 from kit.clock import Clock
 from settlement.domain.reconciling import CountedSpend, SettledSpend, Step, next_spend_step
 from settlement.domain.spending import Period, TeamLimits, current_periods
-from settlement.handlers.metrics import SPEND_REPAIRS
+from settlement.handlers.metrics import SPEND_REPAIRS, count_crossed
 from settlement.store.balances import BalanceCache
 from settlement.store.record_stream import RecordStream
 from settlement.store.spend_books import SpendBooks
@@ -48,15 +49,16 @@ class ReconcileSpend:
             SettlementError: a store didn't answer; what was not looked at is next time.
 
         """
-        periods = self._current(await self._books.limited(team_ids))
-        if not periods:
+        limits = self._current(await self._books.limited(team_ids))
+        if not limits:
             return
-        counted = await self._balances.counted_spend(periods)
+        counted = await self._balances.counted_spend(list(limits))
         # What isn't counted is looked at too, so that a long history is summed up before it is.
-        settled = await self._books.settled(periods)
+        settled, crossed = await self._books.look(limits)
+        count_crossed(crossed)
         # After the counters were read: a debit that shows in them may be published only now.
         published = (await self._stream.extent()).last
-        for period in periods:
+        for period in limits:
             seen, known = counted.get(period), settled.get(period)
             before = self._sightings.pop(period, None)
             if seen is None or known is None:
@@ -70,15 +72,17 @@ class ReconcileSpend:
             elif step is not Step.NOTHING:
                 await self._mend(step, period, (seen, known))
 
-    def _current(self, teams: Mapping[str, tuple[TeamLimits, Sequence[str]]]) -> list[Period]:
+    def _current(
+        self, teams: Mapping[str, tuple[TeamLimits, Sequence[str]]]
+    ) -> dict[Period, SpendLimit]:
         now_us = self._clock.now_us()
-        found: set[Period] = set()
+        found: dict[Period, SpendLimit] = {}
         for team_id, (limits, key_ids) in teams.items():
             try:
                 found |= current_periods(team_id, limits, key_ids, now_us)
             except CalendarError as error:
                 _logger.warning("spend not compared", team_id=team_id, detail=str(error))
-        return sorted(found, key=lambda one: (one.team_id, one.key_id or "", one.starts_at_us))
+        return found
 
     async def _mend(
         self, step: Step, period: Period, differing: tuple[CountedSpend, SettledSpend]

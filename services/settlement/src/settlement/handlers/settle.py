@@ -28,7 +28,7 @@ from settlement.handlers.metrics import (
     REFRESHES,
     SETTLED,
     SPEND_REFRESHES,
-    SPEND_THRESHOLDS,
+    count_crossed,
 )
 from settlement.handlers.pace import pause
 from settlement.settings import Settings
@@ -131,8 +131,7 @@ class Settle:
         _count(done.batches)
         if self._backlog.traces is not None:
             self._backlog.traces.settled(done.batches)
-        for each in done.spend.crossed:
-            SPEND_THRESHOLDS.labels(each.limit.period.value, each.limit.mode.value).inc()
+        count_crossed(done.spend.crossed)
         if self._backlog.unread <= self._settings.consume_batch_records:
             complete = [a for a in done.accounts if a.team_id != done.unfinished]
             await asyncio.gather(*(self._refresh(account) for account in complete))

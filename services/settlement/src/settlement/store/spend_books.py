@@ -1,22 +1,36 @@
-"""What is looked at of spend when nobody settles: who has limits, and what was settled."""
+"""Spend when nobody settles: who has limits, what was settled, and which thresholds to tell."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from contracts.spend import SpendLimit
 from kit.money import ceil_nano_usd
 from settlement.domain.reconciling import SettledSpend
-from settlement.domain.spending import Period, TeamLimits
+from settlement.domain.spending import Crossing, Period, TeamLimits, crossings
 from settlement.store import spending
 from settlement.store.failures import named_failures
 from tables import account
 
+_MOST_TOLD = 100_000
+
+
+class Looked(NamedTuple):
+    """What was settled of the periods of which all is summed up, and which thresholds are new."""
+
+    settled: Mapping[Period, SettledSpend]
+    """In nano-USD, rounded up."""
+    crossed: Sequence[Crossing]
+
 
 class SpendBooks:
-    """Reads what was settled of periods, and sums up what was too much to be read at once."""
+    """Reads what was settled of periods, and tells and sums up what no charge did."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        # So that a threshold that was told long ago costs no transaction at each look.
+        self._told: set[str] = set()
 
     async def limited(
         self, team_ids: Sequence[str]
@@ -33,11 +47,12 @@ class SpendBooks:
                 keys = await spending.keys_of(connection, limits) if limits else {}
         return {team_id: (each, keys.get(team_id, ())) for team_id, each in limits.items()}
 
-    async def settled(self, periods: Sequence[Period]) -> dict[Period, SettledSpend]:
-        """Return what was settled of these periods, rounded up to nano-USD.
+    async def look(self, limits: Mapping[Period, SpendLimit]) -> Looked:
+        """Look at these periods, and owe the thresholds that are reached and weren't told.
 
-        One whose charges are too many to be summed up at once is missing; a part of them is summed
-        up, so that it won't be for ever.
+        Charges tell their thresholds themselves. What remains are those of a limit that came, or
+        became lower, when so much was spent already. Of a period whose charges are too many to be
+        summed up at once a part is summed up, so that it won't be behind for ever.
 
         Raises:
             StoreUnavailableError: no answer.
@@ -45,15 +60,31 @@ class SpendBooks:
         """
         with named_failures():
             async with self._engine.connect() as connection:
-                found = await spending.states(connection, periods)
+                found = await spending.states(connection, list(limits))
             behind = [spent.period for spent, _ in found if not spent.is_current]
             if behind:
                 await self._advance(behind)
-        return {
+            crossed = await self._tell(
+                [each for spent, _ in found for each in crossings(spent, limits[spent.period])]
+            )
+        settled = {
             spent.period: SettledSpend(ceil_nano_usd(spent.amount_usd), spent.version, has_pending)
             for spent, has_pending in found
             if spent.is_current
         }
+        return Looked(settled, crossed)
+
+    async def _tell(self, reached: Sequence[Crossing]) -> Sequence[Crossing]:
+        """Owe what nobody has told before, in whatever process; return that."""
+        new = [each for each in reached if each.message_id not in self._told]
+        if not new:
+            return ()
+        async with self._engine.begin() as connection:
+            crossed = await spending.cross(connection, new)
+        if len(self._told) > _MOST_TOLD:
+            self._told.clear()
+        self._told.update(each.message_id for each in new)
+        return crossed
 
     async def _advance(self, periods: Sequence[Period]) -> None:
         async with self._engine.begin() as connection:

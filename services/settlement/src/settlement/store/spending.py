@@ -90,7 +90,7 @@ async def settle_spend(connection: AsyncConnection, ended: Sequence[Ended]) -> S
         )
     spent = await advance(connection, list(limits))
     reached = [each for one in spent for each in crossings(one, limits[one.period])]
-    return SettledSpend(spent, await _cross(connection, reached))
+    return SettledSpend(spent, await cross(connection, reached))
 
 
 async def advance(connection: AsyncConnection, periods: Sequence[Period]) -> list[Spent]:
@@ -133,7 +133,7 @@ def _spent(row: Row[Any]) -> Spent:
     return Spent(period, row.amount_usd, row.account_version, row.is_current)
 
 
-async def _cross(connection: AsyncConnection, reached: Sequence[Crossing]) -> list[Crossing]:
+async def cross(connection: AsyncConnection, reached: Sequence[Crossing]) -> list[Crossing]:
     """Note and owe the thresholds that nobody has told before; return those."""
     if not reached:
         return []
