@@ -16,7 +16,7 @@ class Spend(Base, table=True):
     """The charges of a period, summed up as of a version of the account.
 
     Kept only for teams whose tier or key has a limit of spend. A missing row is no zero: the
-    database's function `spend_settled` sums up what is missing.
+    database's function `spend_settled` sums up what is missing. So rows of periods long over go.
     """
 
     __tablename__ = "spend"
@@ -24,6 +24,7 @@ class Spend(Base, table=True):
         amount_check("amount_usd", ">= 0"),
         CheckConstraint("account_version >= 0", name="account_version"),
         CheckConstraint("ends_at > starts_at", name="ends_at"),
+        Index(None, "ends_at"),
     )
 
     team_id: str = Field(primary_key=True, sa_type=ID, foreign_key="account.team_id")

@@ -23,11 +23,13 @@ from kit.calendar import days_around, months_around
 from kit.clock import SystemClock
 from redis_scripts.keys import spend_counter, version_of
 from settlement.handlers.backlog import Backlog
+from settlement.handlers.forget_spend import ForgetSpend
 from settlement.handlers.settle import Settle
 from settlement.settings import Settings
 from settlement.store.accounts import AccountStore
 from settlement.store.balances import BalanceCache
 from settlement.store.records import RecordStore
+from settlement.store.spend_books import SpendBooks
 from settlement.store.spending import limits_of
 
 pytestmark = pytest.mark.usefixtures("far_from_midnight")
@@ -391,3 +393,38 @@ async def test_the_event_is_written_for_receivers_of_all_kinds(
     written = json.loads(payload)
     assert (written["limit_usd"], written["spent_usd"]) == ("0.000000001", "0.0000000001")
     assert msgspec.json.decode(payload, type=SpendThreshold) == event
+
+
+async def test_rows_of_periods_long_over_go_and_are_summed_up_again_when_they_are_needed(
+    world: World, records: RecordStore, settle: Settle, engine: AsyncEngine, books: Books
+) -> None:
+    team = await open_team(world, {"period": "day", "limit_usd": "3", "thresholds": [30, 60]})
+    day_us = 86_400_000_000
+    old_us = SystemClock().now_us() - 12 * day_us
+    late = {"usage": ONE_USD, "started_at_us": old_us, "finished_at_us": old_us}
+    younger_us = old_us + 3 * day_us
+    younger = late | {"started_at_us": younger_us, "finished_at_us": younger_us}
+    await store(records, team.record(**late), team.record(**younger), team.record(usage=ONE_USD))
+    await settle.once_around(NEVER)
+
+    async def starts() -> list[Any]:
+        query = text("SELECT amount_usd FROM spend WHERE team_id = :id ORDER BY starts_at")
+        async with engine.connect() as connection:
+            return list((await connection.execute(query, {"id": team.team_id})).scalars())
+
+    assert await starts() == [1, 1, 1]
+    spend_books = SpendBooks(engine)
+    await ForgetSpend(spend_books, 0).tick()
+    await ForgetSpend(spend_books, 12).tick()
+    assert await starts() == [1, 1, 1]  # it ended less than twelve days ago
+    await ForgetSpend(spend_books, 10).tick()
+    assert await starts() == [1, 1]
+    assert len(await told(world, team)) == 3
+
+    # The ledger says what the account's version was before the period: long before it was opened.
+    await store(records, team.record(**late))
+    await settle.once_around(NEVER)
+    assert await starts() == [2, 1, 1]
+    percents = [(e.threshold_percent, e.spent_usd) for e in await told(world, team)]
+    assert percents == [(30, Decimal(1))] * 3 + [(60, Decimal(2))]
+    assert await books.charges(team.team_id) == [1] * 4

@@ -64,7 +64,7 @@ RIGHTS: dict[str, dict[str, set[str]]] = {
         "control_plane": {READ, ADD},
     },
     "spend": {
-        "settlement": {READ, ADD, "UPDATE(account_version, amount_usd)"},
+        "settlement": {READ, ADD, "UPDATE(account_version, amount_usd)", "DELETE"},
         "control_plane": {READ},
     },
     "spend_threshold": {

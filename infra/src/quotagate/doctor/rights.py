@@ -55,7 +55,9 @@ RIGHTS: Mapping[str, Mapping[str, Mapping[str, frozenset[str]]]] = MappingProxyT
                 "UPDATE": frozenset({"state", "settled_at", "held_reason"}),
             },
             "usage_charge": _READ_ADD,
-            "spend": {**_READ_ADD, "UPDATE": frozenset({"amount_usd", "account_version"})},
+            "spend": {
+                **_READ_ADD, "UPDATE": frozenset({"amount_usd", "account_version"}), "DELETE": ALL,
+            },
             "spend_threshold": _READ_ADD,
             "outbox": {"INSERT": frozenset({"subject", "message_id", "payload"})},
             "webhook_delivery": {"INSERT": frozenset({"message_id", "kind", "payload"})},

@@ -24,6 +24,7 @@ from settlement.handlers.accounted import Accounted
 from settlement.handlers.backlog import Backlog
 from settlement.handlers.consume import Consume, durable
 from settlement.handlers.dead_letters import CONSUMER, DeadLetters
+from settlement.handlers.forget_spend import ForgetSpend
 from settlement.handlers.given_up import GivenUp
 from settlement.handlers.measure import Measure
 from settlement.handlers.pace import every
@@ -43,6 +44,7 @@ from settlement.store.records import RecordStore
 from settlement.store.spend_books import SpendBooks
 from tables import guards
 
+_FORGET_INTERVAL_S = 3_600.0
 _STREAMS = (INFERENCE_RECORDS, DEAD_LETTERS)
 
 
@@ -115,11 +117,14 @@ async def _loops(
     trim = Trim(records, stream, clock, settings.replay_window_s)
     accounted = Accounted(records, stream, DeadLetterStream(client, CONSUMER))
     trim_early = TrimEarly(records, stream, accounted, clock, settings.early_trim_share)
-    spend = ReconcileSpend(balances, SpendBooks(engine), stream, clock)
+    books = SpendBooks(engine)
+    spend = ReconcileSpend(balances, books, stream, clock)
+    forget = ForgetSpend(books, settings.spend_keep_days)
     reconcile = Reconcile(balances, accounts, stream, spend)
     return {
         "measure": every(settings.measure_interval_s, measure.tick, "measure"),
         "trim": every(settings.trim_interval_s, trim.tick, "trim"),
+        "forget spend": every(_FORGET_INTERVAL_S, forget.tick, "forget spend"),
         "trim early": every(settings.early_trim_interval_s, trim_early.tick, "trim early"),
         "reconcile": every(settings.reconcile_interval_s, reconcile.tick, "reconcile"),
         "settle": Settle(records, accounts, balances, backlog, settings).run,

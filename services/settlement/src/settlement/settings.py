@@ -78,6 +78,13 @@ class Settings(NatsSettings, RedisSettings, PostgresSettings, TracesSettings):
         description="Seconds between looks at how full the stream is; less may arrive in them than"
         " the rest of the share.",
     )
+    spend_keep_days: int = Field(
+        400,
+        ge=0,
+        le=100_000,
+        description="Days after the end of a day or month for which what was spent in it stays"
+        " summed up in the table `spend`; 0: for ever. Charges, ledger and thresholds always stay.",
+    )
     measure_interval_s: float = Field(
         5.0, gt=0, description="Seconds between measurements of the settlement lag."
     )

@@ -86,6 +86,17 @@ class SpendBooks:
         self._told.update(each.message_id for each in new)
         return crossed
 
+    async def forget(self, keep_days: int) -> int:
+        """Remove some of the rows of periods that ended so many days ago; return how many.
+
+        Raises:
+            StoreUnavailableError: no answer.
+
+        """
+        with named_failures():
+            async with self._engine.begin() as connection:
+                return await spending.forget(connection, keep_days)
+
     async def _advance(self, periods: Sequence[Period]) -> None:
         async with self._engine.begin() as connection:
             teams = sorted({period.team_id for period in periods})

@@ -37,10 +37,13 @@ _CROSS = statement("cross_thresholds")
 _OWE = statement("owe_events")
 _STATES = statement("spend_states")
 _KEYS = statement("team_keys")
+_FORGET = statement("forget_spend")
 
 # Ledger entries that are summed up in one transaction. A limit that is new in the middle of a month
 # may find more; then it takes several.
 _MOST_ENTRIES = 1_000
+# Rows that are removed in one transaction.
+_MOST_ROWS = 5_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -106,6 +109,13 @@ async def states(
     """Return what was settled of some periods, and whether anything of their team is pending."""
     rows = await connection.execute(_STATES, _wanted(periods))
     return [(_spent(row), row.has_pending) for row in rows]
+
+
+async def forget(connection: AsyncConnection, keep_days: int) -> int:
+    """Remove some of the rows of periods that ended so many days ago; return how many."""
+    return (
+        await connection.execute(_FORGET, {"keep_days": keep_days, "most": _MOST_ROWS})
+    ).rowcount
 
 
 async def keys_of(connection: AsyncConnection, team_ids: Iterable[str]) -> dict[str, Sequence[str]]:
