@@ -9,7 +9,8 @@ import pytest
 from integration.edge_proxy.raw_provider import HEAD, Conversation, RawProvider, raw_provider
 
 from edge_proxy.clients.provider import Exchange, ProviderClient
-from edge_proxy.domain.routes import Surroundings, parse
+from edge_proxy.domain.routes import parse
+from edge_proxy.domain.surroundings import Surroundings
 from edge_proxy.errors import BrokenAnswerError, ProviderTimeoutError, UnreachableError
 
 ROUTES = """

@@ -19,8 +19,9 @@ from edge_proxy.domain.endpoints import CHAT_COMPLETIONS, MESSAGES, Endpoint
 from edge_proxy.domain.inference import Caller
 from edge_proxy.domain.judgement import legs, refusal, route_for
 from edge_proxy.domain.problems import BALANCE_NEGATIVE, CHECK_UNAVAILABLE, Problem
-from edge_proxy.domain.routes import Routes, Surroundings, parse
+from edge_proxy.domain.routes import Routes, parse
 from edge_proxy.domain.shapes import ANTHROPIC_SHAPE, OPENAI_SHAPE, RESPONSES_SHAPE, Shape
+from edge_proxy.domain.surroundings import Surroundings
 
 ROUTES = parse(
     """

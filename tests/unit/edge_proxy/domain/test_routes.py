@@ -5,7 +5,8 @@ import pytest
 from edge_proxy.domain.adapters.openai_chunks import without_options
 from edge_proxy.domain.endpoints import CHAT_COMPLETIONS
 from edge_proxy.domain.retries import NAMES, RetryPolicy
-from edge_proxy.domain.routes import Surroundings, parse
+from edge_proxy.domain.routes import parse
+from edge_proxy.domain.surroundings import Surroundings
 from edge_proxy.errors import RoutesError
 
 PROVIDER = '[providers.p]\nadapter = "openai"\nbase_url = "http://p/v1"\n'

@@ -7,8 +7,9 @@ from contracts.responses import StoredResponse
 from edge_proxy.domain.adapters.openai_responses import stored_id
 from edge_proxy.domain.inference import Caller
 from edge_proxy.domain.problems import Problem
-from edge_proxy.domain.routes import Surroundings, Target, parse
+from edge_proxy.domain.routes import Target, parse
 from edge_proxy.domain.stored_responses import entry_key, target_of
+from edge_proxy.domain.surroundings import Surroundings
 
 ROUTES = parse(
     """

@@ -17,10 +17,8 @@ provider, a model and a deployment, each overruling the one before; `retry` in t
 model.
 """
 
-import re
-import ssl
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -32,9 +30,8 @@ from edge_proxy.domain.adapters import ADAPTERS
 from edge_proxy.domain.adapters.adapter import Adapter, Traits
 from edge_proxy.domain.endpoints import Endpoint
 from edge_proxy.domain.retries import Named, RetryPolicy, Status
+from edge_proxy.domain.surroundings import Surroundings
 from edge_proxy.errors import RoutesError
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 Seconds = Annotated[float, Field(gt=0)]
 Name = Annotated[str, Field(min_length=1, max_length=256)]
@@ -174,15 +171,6 @@ class Routes:
     models: Mapping[str, Route]
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a routes file may refer to."""
-
-    variables: Mapping[str, str]
-    read_file: Callable[[str], str]
-    """Returns the content of a file, or raises OSError."""
-
-
 def parse(text: str, surroundings: Surroundings) -> Routes:
     """Read a routes file.
 
@@ -212,7 +200,7 @@ def _provider(name: str, section: _ProviderSection, surroundings: Surroundings) 
     new_adapter = ADAPTERS.get(section.adapter)
     if new_adapter is None:
         raise RoutesError(f"{where}.adapter: must be one of {', '.join(sorted(ADAPTERS))}")
-    base_url = _expand(section.base_url, f"{where}.base_url", surroundings).rstrip("/")
+    base_url = surroundings.expand(section.base_url, f"{where}.base_url").rstrip("/")
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
         raise RoutesError(f"{where}.base_url: must be an http or https address without a query")
@@ -225,43 +213,11 @@ def _provider(name: str, section: _ProviderSection, surroundings: Surroundings) 
             )
         ),
         base_url=base_url,
-        api_key=_api_key(section, where, surroundings),
+        api_key=surroundings.api_key(section.api_key_env, section.api_key_file, where),
         connect_s=section.connect_s,
-        proxy=section.proxy and _expand(section.proxy, f"{where}.proxy", surroundings),
-        ca_pem=_ca_pem(section, where, surroundings),
+        proxy=section.proxy and surroundings.expand(section.proxy, f"{where}.proxy"),
+        ca_pem=surroundings.authorities(section.ca_file, f"{where}.ca_file"),
     )
-
-
-def _ca_pem(section: _ProviderSection, where: str, surroundings: Surroundings) -> str | None:
-    if section.ca_file is None:
-        return None
-    try:
-        pem = surroundings.read_file(section.ca_file)
-        # Without a certificate in it the context would trust what the machine trusts.
-        count = len(ssl.create_default_context(cadata=pem).get_ca_certs()) if pem else 0
-    except (OSError, ValueError) as error:
-        raise RoutesError(f"{where}.ca_file: {type(error).__name__}") from None
-    if not count:
-        raise RoutesError(f"{where}.ca_file: no certificate of an authority is in it")
-    return pem
-
-
-def _api_key(section: _ProviderSection, where: str, surroundings: Surroundings) -> str:
-    if section.api_key_env is not None and section.api_key_file is not None:
-        raise RoutesError(f"{where}: api_key_env and api_key_file exclude each other")
-    if section.api_key_env is not None:
-        key = _variable(section.api_key_env, f"{where}.api_key_env", surroundings)
-    elif section.api_key_file is not None:
-        try:
-            key = surroundings.read_file(section.api_key_file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise RoutesError(f"{where}.api_key_file: {type(error).__name__}") from None
-    else:
-        return ""
-    key = key.strip()
-    if not key.isascii() or not key.isprintable() or " " in key:
-        raise RoutesError(f"{where}: the API key has characters that no header can carry")
-    return key
 
 
 def _route(
@@ -292,14 +248,3 @@ def _route(
         ),
         retry=replace(RetryPolicy(), **file.retry.stated() | section.retry.stated()),
     )
-
-
-def _expand(text: str, where: str, surroundings: Surroundings) -> str:
-    return _VARIABLE.sub(lambda match: _variable(match[1], where, surroundings), text)
-
-
-def _variable(name: str, where: str, surroundings: Surroundings) -> str:
-    value = surroundings.variables.get(name)
-    if not value:
-        raise RoutesError(f"{where}: the variable {name} is not set")
-    return value

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from edge_proxy.domain import policies, routes
 from edge_proxy.domain.policies import Policies
-from edge_proxy.domain.routes import Routes, Surroundings
+from edge_proxy.domain.routes import Routes
+from edge_proxy.domain.surroundings import Surroundings
 from edge_proxy.errors import PoliciesError, RoutesError
 
 
