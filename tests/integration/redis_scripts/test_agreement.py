@@ -1,27 +1,15 @@
-"""Scripts and model agree over random histories with random policies, on a real server.
+"""Scripts and model agree over random histories with random policies, on a real server."""
 
-The server's clock can't be moved, so time passes by moving the stored TATs into the past.
-"""
-
-import asyncio
-import uuid
-from collections.abc import Coroutine
-from typing import Any, TypeVar
-
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from integration.redis_scripts.clients import connect
-from integration.redis_scripts.team import TIER, Team
+from hypothesis.stateful import invariant, rule
+from integration.redis_scripts.agreement import OneTeam, agree
+from integration.redis_scripts.team import TIER
 from integration.redis_scripts.terms import charge_of, terms_of
-from redis.asyncio import Redis
 
 from admission.domain.gcra import Admitted, postflight, preflight
 from contracts.admission import Policy
 from quotagate.stack import Servers
-from redis_scripts import RedisScripts, Verdict
-
-T = TypeVar("T")
+from redis_scripts import Verdict
 
 policies = st.builds(
     Policy,
@@ -34,25 +22,14 @@ policies = st.builds(
 ages_us = st.sampled_from([1, 1_000, 1_000_000, 60_000_000, 86_400_000_000])
 
 
-class Agreement(RuleBasedStateMachine):
+class Agreement(OneTeam):
     """One team's history; `request_tat_us` and `token_tat_us` are what the model remembers."""
-
-    url: str
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.client = connect(self.url)
-        self.operator: Redis = Redis.from_url(self.url)
-        self.scripts = RedisScripts(self.client)
-        self.team = Team(f"agree-{uuid.uuid4().hex}", self.operator)
         self.policy = Policy(tier_id=TIER, rpm=60, tpm=60_000)
         self.request_tat_us: int | None = None
         self.token_tat_us: int | None = None
-        self.wait(self.team.put(balance_nano_usd=0))
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
 
     @rule(policy=policies)
     def change_tier(self, policy: Policy) -> None:
@@ -98,22 +75,6 @@ class Agreement(RuleBasedStateMachine):
         assert state.request_tat_us == self.request_tat_us
         assert state.token_tat_us == self.token_tat_us
 
-    def teardown(self) -> None:
-        self.wait(self.scripts.drain())
-        self.wait(self.client.aclose())
-        self.wait(self.operator.aclose())
-        self.loop.close()
-
 
 def test_scripts_and_model_agree(servers: Servers) -> None:
-    machine = type("AgreementHere", (Agreement,), {"url": servers.redis_url})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=60,
-            stateful_step_count=40,
-            deadline=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    agree(Agreement, servers, histories=60, steps=40, shorten=True)

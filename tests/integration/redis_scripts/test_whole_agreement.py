@@ -4,27 +4,21 @@ The server's clock can't be moved, so time passes by moving what is stored into 
 remembers each key's number by its name, and the leases; the server holds the rest.
 """
 
-import asyncio
 import re
-import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
-from integration.redis_scripts.clients import connect
+from integration.redis_scripts.agreement import OneTeam, agree
 from integration.redis_scripts.random_tiers import policies, subjects, usages
-from integration.redis_scripts.team import TIER, Team
+from integration.redis_scripts.team import TIER
 from integration.redis_scripts.terms import CAPS
-from redis.asyncio import Redis
 
 from admission.domain.charging import End, after
 from admission.domain.decision import Admitted, Moment, decide
@@ -43,11 +37,9 @@ from contracts.admission import LimitReason, Policy
 from contracts.usage import Price, Usage, UsdPerMillion
 from kit.calendar import days_around, months_around
 from quotagate.stack import Servers
-from redis_scripts import DayUsage, RedisScripts, Spend, Verdict
+from redis_scripts import DayUsage, Spend, Verdict
 from redis_scripts.further import where
 from redis_scripts.keys import day_counter, spend_counter, team_keys
-
-T = TypeVar("T")
 
 LEASE_US = 30_000_000
 TERMS = Terms(LEASE_US)
@@ -71,27 +63,16 @@ def price(usd_per_million: str) -> Price:
 PRICES = [price("0"), price("0.0003"), price("1"), price("1000000000"), price("1000000000000")]
 
 
-class Whole(RuleBasedStateMachine):
+class Whole(OneTeam):
     """One team's history; what the model remembers are `numbers` by key, and `leases` by name."""
-
-    url: str
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.client = connect(self.url)
-        self.operator: Redis = Redis.from_url(self.url)
-        self.scripts = RedisScripts(self.client)
-        self.team = Team(f"whole-{uuid.uuid4().hex}", self.operator)
         self.policy = Policy(tier_id=TIER, rpm=60_000, tpm=60_000)
         self.numbers: dict[str, int] = {}
         self.leases: dict[str, int] = {}
         self.names = 0
         self.known = set(self.team.keys)
-        self.wait(self.team.put(balance_nano_usd=0))
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
 
     @initialize(policy=policies)
     def begin(self, policy: Policy) -> None:
@@ -336,24 +317,6 @@ class Whole(RuleBasedStateMachine):
             {member.decode(): int(score) for member, score in leases},
         )
 
-    def teardown(self) -> None:
-        self.wait(self.scripts.drain())
-        self.wait(self.client.aclose())
-        self.wait(self.operator.aclose())
-        self.loop.close()
-
 
 def test_scripts_and_model_agree_on_every_limit(servers: Servers) -> None:
-    machine = type("WholeHere", (Whole,), {"url": servers.redis_url})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=80,
-            stateful_step_count=30,
-            deadline=None,
-            derandomize=True,
-            # The clock goes on, so a shorter history seldom fails in the same way.
-            phases=(Phase.generate,),
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    agree(Whole, servers, histories=80, steps=30)

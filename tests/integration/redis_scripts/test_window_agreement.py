@@ -4,37 +4,26 @@ Requests come by preflight and by the script for windows alone, in turn, into th
 refused moves nothing, be it by a window or by the team's own limits.
 """
 
-import asyncio
 import itertools
-import uuid
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     rule,
-    run_state_machine_as_test,
 )
-from integration.redis_scripts.clients import connect
-from integration.redis_scripts.team import Team
+from integration.redis_scripts.agreement import OneTeam, agree
 from integration.redis_scripts.terms import CAPS, PLAIN, terms_of
 from integration.redis_scripts.window_world import Logs
 from msgspec.structs import replace
-from redis.asyncio import Redis
 
 from admission.domain.windows import Log, counting, entered, use_of
 from admission.store.terms import window_terms
 from contracts.windows import Window, WindowUse
 from quotagate.stack import Servers
-from redis_scripts import RedisScripts, Verdict
+from redis_scripts import Verdict
 from redis_scripts.further import DebtTerms
 from redis_scripts.keys import INPUT_TAT, team_owner
-
-T = TypeVar("T")
 
 SECOND_US = 1_000_000
 KEY_ID = "key-1"
@@ -53,26 +42,15 @@ window_sets = st.lists(
 ).map(tuple)
 
 
-class Windows(RuleBasedStateMachine):
+class Windows(OneTeam):
     """One key's history; the model remembers each log."""
-
-    url: str
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.client = connect(self.url)
-        self.operator: Redis = Redis.from_url(self.url)
-        self.scripts = RedisScripts(self.client)
-        self.team = Team(f"windows-{uuid.uuid4().hex}", self.operator)
         self.owner = team_owner(self.team.team_id)
         self.windows: tuple[Window, ...] = ()
         self.logs: dict[tuple[str, str], Log] = {}
         self.names = itertools.count()
-        self.wait(self.team.put(balance_nano_usd=0))
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
 
     @property
     def stored(self) -> Logs:
@@ -171,24 +149,6 @@ class Windows(RuleBasedStateMachine):
     def the_server_holds_what_the_model_says(self) -> None:
         assert self.wait(self.stored.stored()) == self._logs()
 
-    def teardown(self) -> None:
-        self.wait(self.scripts.drain())
-        self.wait(self.client.aclose())
-        self.wait(self.operator.aclose())
-        self.loop.close()
-
 
 def test_scripts_and_model_agree_on_windows(servers: Servers) -> None:
-    machine = type("WindowsHere", (Windows,), {"url": servers.redis_url})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=60,
-            stateful_step_count=30,
-            deadline=None,
-            derandomize=True,
-            # The clock goes on, so a shorter history seldom fails in the same way.
-            phases=(Phase.generate,),
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    agree(Windows, servers, histories=60, steps=30)

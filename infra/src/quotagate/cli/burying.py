@@ -11,14 +11,13 @@ from quotagate import stores
 from quotagate.cli.answers import (
     FINE,
     FOUND,
-    Command,
     Json,
-    add_options,
     say,
     say_json,
     status,
     table,
 )
+from quotagate.cli.verbs import TIME, add_group, add_listed
 from quotagate.dead_letters import (
     Fate,
     GivenUp,
@@ -32,44 +31,23 @@ from quotagate.dead_letters import (
 )
 from quotagate.stores import CannotTellError, StoreSettings
 
-_LISTED = 50
-_TIME = "%Y-%m-%d %H:%M:%S"
-
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this module's commands."""
-    group = commands.add_parser(
-        "dead-letters", help="list, show, replay or drop what could not be handled"
+    add = add_group(
+        commands, "dead-letters", help="list, show, replay or drop what could not be handled"
     )
-    verbs = group.add_subparsers(title="verbs", required=True, metavar="VERB")
-    listing = _add(verbs, "list", "list them with their reasons", _list)
+    listing = add("list", "list them with their reasons", _list)
     _add_filters(listing)
-    listing.add_argument(
-        "--listed",
-        type=int,
-        default=_LISTED,
-        metavar="N",
-        help="how many to list; all are counted (%(default)s)",
-    )
-    showing = _add(verbs, "show", "show one, with its message", _show)
+    add_listed(listing)
+    showing = add("show", "show one, with its message", _show)
     showing.add_argument("number", type=int, metavar="NUMBER")
-    replaying = _add(verbs, "replay", "send messages again, once the reason is mended", _replay)
+    replaying = add("replay", "send messages again, once the reason is mended", _replay)
     replaying.add_argument("numbers", type=int, nargs="*", metavar="NUMBER")
     replaying.add_argument("--all", action="store_true", help="all of them, or of the filters'")
     _add_filters(replaying)
-    dropping = _add(verbs, "drop", "remove them for good", _drop)
+    dropping = add("drop", "remove them for good", _drop)
     dropping.add_argument("numbers", type=int, nargs="+", metavar="NUMBER")
-
-
-def _add(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    words: str,
-    run: Command,
-) -> argparse.ArgumentParser:
-    verb = verbs.add_parser(name, help=words, allow_abbrev=False)
-    add_options(verb, run)
-    return verb
 
 
 def _add_filters(verb: argparse.ArgumentParser) -> None:
@@ -139,7 +117,7 @@ def _say_list(listed: list[Letter], count: int, unhandled: list[GivenUp]) -> Non
         say(f"… and {count - len(listed):,} more")
     for each in unhandled:
         say(
-            f"{each.kept_at:{_TIME}}: the server gave up {each.stream} {each.stream_sequence} for"
+            f"{each.kept_at:{TIME}}: the server gave up {each.stream} {each.stream_sequence} for"
             f" {each.consumer} after {each.deliveries} deliveries; no dead letter yet"
         )
     if not (count or unhandled):
@@ -147,7 +125,7 @@ def _say_list(listed: list[Letter], count: int, unhandled: list[GivenUp]) -> Non
 
 
 def _row(found: Letter) -> list[str]:
-    at = format(found.kept_at, _TIME)
+    at = format(found.kept_at, TIME)
     content = found.content
     if content is None:
         return [str(found.number), at, "?", "?", "not a dead letter as we write them"]

@@ -7,38 +7,29 @@ from dataclasses import asdict
 from quotagate.cli.answers import (
     FINE,
     FOUND,
-    Command,
     Json,
-    add_options,
     say,
     say_json,
     status,
     table,
 )
+from quotagate.cli.verbs import TIME, add_group, add_listed
 from quotagate.held import Decided, Held, Holding, holding, release, write_off
 from quotagate.stores import StoreSettings
-
-_LISTED = 50
-_TIME = "%Y-%m-%d %H:%M:%S"
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this module's commands."""
-    group = commands.add_parser(
-        "held", help="list, release or write off records that settlement holds for a person"
+    add = add_group(
+        commands,
+        "held",
+        help="list, release or write off records that settlement holds for a person",
     )
-    verbs = group.add_subparsers(title="verbs", required=True, metavar="VERB")
-    listing = _add(verbs, "list", "list them with their reasons", _list)
+    listing = add("list", "list them with their reasons", _list)
     listing.add_argument("--team", help="only this team's")
     listing.add_argument("--reason", help="only those held for this reason")
-    listing.add_argument(
-        "--listed",
-        type=int,
-        default=_LISTED,
-        metavar="N",
-        help="how many to list; all are counted (%(default)s)",
-    )
-    releasing = _add(verbs, "release", "have records charged as they are", _release)
+    add_listed(listing)
+    releasing = add("release", "have records charged as they are", _release)
     _add_choice(releasing)
     releasing.add_argument(
         "--price",
@@ -46,18 +37,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="PRICE_ID",
         help="charge them by this price, which was in effect when they started",
     )
-    _add_choice(_add(verbs, "write-off", "have nobody pay for records", _write_off))
-
-
-def _add(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    words: str,
-    run: Command,
-) -> argparse.ArgumentParser:
-    verb = verbs.add_parser(name, help=words, allow_abbrev=False)
-    add_options(verb, run)
-    return verb
+    _add_choice(add("write-off", "have nobody pay for records", _write_off))
 
 
 def _add_choice(verb: argparse.ArgumentParser) -> None:
@@ -107,7 +87,7 @@ def _row(held: Held) -> list[str]:
         price += f" (then in effect: {held.price_then})"
     return [
         str(held.record_id),
-        format(held.started_at, _TIME),
+        format(held.started_at, TIME),
         held.team_id,
         held.reason,
         held.provider,

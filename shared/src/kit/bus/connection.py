@@ -35,24 +35,38 @@ async def connection(
         NotReadyError: no server answers, or it refuses our user.
 
     """
-    leaving = False
-    first_error: Exception | None = None
+    client, events = DirectClient(), _Events(on_reconnected)
+    try:
+        await _connect(client, settings, name, events)
+        yield client
+    finally:
+        events.leaving = True
+        await _close(client)
 
-    async def failed(error: Exception) -> None:
-        nonlocal first_error
-        first_error = first_error or error
+
+class _Events:
+    """What the library tells of a connection."""
+
+    def __init__(self, on_reconnected: Callable[[], None] | None) -> None:
+        self._on_reconnected = on_reconnected
+        self.leaving = False
+        self.first_error: Exception | None = None
+
+    async def failed(self, error: Exception) -> None:
+        self.first_error = self.first_error or error
         _logger.warning("nats error", error=type(error).__name__, detail=str(error))
 
-    async def disconnected() -> None:
-        if not leaving:
+    async def disconnected(self) -> None:
+        if not self.leaving:
             _logger.warning("nats disconnected")
 
-    async def reconnected() -> None:
+    async def reconnected(self) -> None:
         _logger.info("nats reconnected")
-        if on_reconnected is not None:
-            on_reconnected()
+        if self._on_reconnected is not None:
+            self._on_reconnected()
 
-    client = DirectClient()
+
+async def _connect(client: Client, settings: NatsSettings, name: str, events: _Events) -> None:
     servers = settings.nats_url.split(",")
     try:
         # A client that may reconnect tries for ever already at first; whoever opens the service
@@ -71,19 +85,12 @@ async def connection(
                 connect_timeout=_CONNECT_TIMEOUT_S,
                 reconnect_time_wait=1,
                 max_reconnect_attempts=-1,
-                error_cb=failed,
-                disconnected_cb=disconnected,
-                reconnected_cb=reconnected,
+                error_cb=events.failed,
+                disconnected_cb=events.disconnected,
+                reconnected_cb=events.reconnected,
             )
     except (nats.errors.Error, OSError, TimeoutError) as error:
-        leaving = True
-        await _close(client)
-        raise NotReadyError(f"nats: {_words(first_error or error)}") from error
-    try:
-        yield client
-    finally:
-        leaving = True
-        await _close(client)
+        raise NotReadyError(f"nats: {_words(events.first_error or error)}") from error
 
 
 async def _close(client: Client) -> None:
