@@ -35,7 +35,7 @@ from quotagate.stores import CannotTellError, StoreSettings
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add this module's commands."""
     add = add_group(
-        commands, "dead-letters", help="list, show, replay or drop what could not be handled"
+        commands, "dead-letters", "list, show, replay or drop what could not be handled"
     )
     listing = add("list", "list them with their reasons", _list)
     _add_filters(listing)

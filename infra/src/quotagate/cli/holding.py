@@ -23,7 +23,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add = add_group(
         commands,
         "held",
-        help="list, release or write off records that settlement holds for a person",
+        "list, release or write off records that settlement holds for a person",
     )
     listing = add("list", "list them with their reasons", _list)
     listing.add_argument("--team", help="only this team's")
