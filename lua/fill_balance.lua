@@ -9,13 +9,6 @@
 --
 -- Writes  filled: both keys. present, stale: nothing.
 
-if redis.call('EXISTS', KEYS[1]) == 1 then
-  return 'present'
-end
-local fence = redis.call('GET', KEYS[2])
-if fence and tonumber(fence) > tonumber(ARGV[2]) then
-  return 'stale'
-end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[3])
-redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-return 'filled'
+local life = 'PX'
+
+-- part: parts/fenced_fill.lua

@@ -10,13 +10,6 @@
 --
 -- Writes  applied: both keys, also when nothing was counted. stale, duplicate: nothing.
 
-local known, settled = tonumber(redis.call('GET', KEYS[2]) or -1), tonumber(ARGV[2])
-if known > settled then
-  return 'stale'
-end
-if known == settled and redis.call('EXISTS', KEYS[1]) == 1 then
-  return 'duplicate'
-end
-redis.call('SET', KEYS[1], ARGV[1], 'PXAT', ARGV[3])
-redis.call('SET', KEYS[2], ARGV[2], 'PXAT', ARGV[3])
-return 'applied'
+local life = 'PXAT'
+
+-- part: parts/fenced_refresh.lua

@@ -68,14 +68,18 @@ STORE_BUGS = (
     ),
     Bug(
         name="a fill of the balance ignores the fence",
-        edits=(Edit("lua/fill_balance.lua", _STALE_FILL, ""),),
+        edits=(Edit("lua/parts/fenced_fill.lua", _STALE_FILL, ""),),
         faults=_LATE_FILLS,
         breaks=frozenset({Rule.VERSION_WENT_BACK, Rule.CACHE_DIVERGED}),
     ),
     Bug(
         name="a refresh ignores the version",
         edits=(
-            Edit("lua/refresh_balance.lua", "if known > settled then\n  return 'stale'\nend\n", ""),
+            Edit(
+                "lua/parts/fenced_refresh.lua",
+                "if known > settled then\n  return 'stale'\nend\n",
+                "",
+            ),
         ),
         faults=(Fault(Kind.LATE_REFRESH, "valkey"),) * 3,
         breaks=frozenset({Rule.VERSION_WENT_BACK}),
