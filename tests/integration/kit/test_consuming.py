@@ -96,6 +96,19 @@ async def test_an_acknowledged_message_is_confirmed_and_a_given_back_one_comes_a
     await puller.close()
 
 
+async def test_one_confirmation_speaks_for_a_batch(client: Client, durable: Durable) -> None:
+    await _publish(client, durable, 60)
+    puller = Puller(client, durable)
+    await puller.open()
+    batch = await puller.fetch(60, _FAR_S, gather_s=0.05)
+    await puller.ack_all([])
+    await puller.ack_all(batch)
+    info = await client.jetstream().consumer_info(durable.stream, durable.name)
+    assert info.ack_floor is not None
+    assert (info.num_ack_pending, info.ack_floor.consumer_seq) == (0, len(batch))
+    await puller.close()
+
+
 async def test_a_consumer_that_is_gone_is_an_error_and_may_be_opened_again(
     client: Client, durable: Durable
 ) -> None:

@@ -60,8 +60,9 @@ async def test_while_more_waits_the_rough_debits_are_not_handed_back(
     await balances.refresh(team.team_id, SettledBalance(rough, 1))
     await store(records, *(team.record() for _ in range(7)))
     settle = Settle(records, accounts, balances, Backlog(), small)
-    seen = []
-    while await settle.once_around(NEVER):
+    seen, more = [], True
+    while more:
+        more = await settle.once_around(NEVER)
         seen.append(await world.cached(team).read())
     # Three of seven, six of seven: not told; then all of them.
     assert seen == [(rough, 1), (rough, 1), (rough, 4)]

@@ -1,5 +1,6 @@
 """Which programs a stack has, how each is started, and what its environment holds."""
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,8 +187,15 @@ def service_program(program: str, environment: Mapping[str, str]) -> Program:
     return python_program(program, MODULES[service_of(program)], environment, GRACE_S)
 
 
-def nats_program(binary: Path, directory: Path, state: State) -> Program:
-    """Return how the NATS server is started; `directory` holds its configuration and its data."""
+def nats_program(
+    binary: Path, directory: Path, state: State, environment: Mapping[str, str]
+) -> Program:
+    """Return how the NATS server is started; `directory` holds its configuration and its data.
+
+    Half of the cores for its threads, which otherwise wake each other on those that the services
+    need; `GOMAXPROCS` of the user's environment says otherwise.
+    """
+    threads = environment.get("GOMAXPROCS") or str(max(1, (os.cpu_count() or 1) // 2))
     return Program(
         "nats",
         (
@@ -198,6 +206,7 @@ def nats_program(binary: Path, directory: Path, state: State) -> Program:
             *("--http_port", str(state.ports["nats-monitor"])),
             *("--store_dir", str(directory / "data")),
         ),
+        environment={"GOMAXPROCS": threads},
         server=True,
     )
 

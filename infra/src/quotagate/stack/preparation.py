@@ -53,7 +53,7 @@ def server_programs(
     shutil.copyfile(config_folder() / "valkey.conf", valkey / "valkey.conf")
     write_private(valkey / "users.acl", valkey_access.configuration(state.credentials.valkey))
     return [
-        layout.nats_program(binaries.nats_server(environment), nats, state),
+        layout.nats_program(binaries.nats_server(environment), nats, state, environment),
         layout.valkey_program(binaries.valkey_server(environment), valkey, state),
         Program(
             "postgres",

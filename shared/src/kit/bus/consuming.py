@@ -155,6 +155,26 @@ class Puller:
         except (nats.errors.Error, TimeoutError) as error:
             raise NoReplyError("the acknowledgement was not confirmed") from error
 
+    async def ack_all(self, messages: Sequence[Msg], timeout_s: float = 5.0) -> None:
+        """Acknowledge a batch with one confirmation.
+
+        The server takes what one connection says in order: its word that it has stored the last
+        acknowledgement says so of all.
+
+        Raises:
+            NoReplyError: not confirmed; any of the messages may come again, which must change
+                nothing.
+
+        """
+        if not messages:
+            return
+        try:
+            for message in messages[:-1]:
+                await self._client.publish(message.reply, _ACK)
+        except nats.errors.Error as error:
+            raise NoReplyError("the acknowledgements were not sent") from error
+        await self.ack(messages[-1], timeout_s)
+
     @staticmethod
     async def still_working(message: Msg) -> None:
         """Start the message's `ack_wait` anew, because handling it takes long.

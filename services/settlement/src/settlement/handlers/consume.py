@@ -192,18 +192,12 @@ class Consume:
             await pause(_RETRY_S, stop)
 
     async def _acknowledge(self, messages: Sequence[Msg]) -> None:
-        """Acknowledge with confirmation, all at once: measured, a quarter of a batch's time."""
-        results = await asyncio.gather(
-            *(self._puller.ack(message) for message in messages), return_exceptions=True
-        )
-        failures = [result for result in results if isinstance(result, BaseException)]
-        for failure in failures:
-            if not isinstance(failure, NoReplyError):
-                raise failure
-        if failures:
+        try:
+            await self._puller.ack_all(messages)
+        except NoReplyError:
             # They come again, which changes nothing.
-            CONFIRMATIONS_MISSING.inc(len(failures))
-            _logger.warning("records not acknowledged", records=len(failures))
+            CONFIRMATIONS_MISSING.inc(len(messages))
+            _logger.warning("records not acknowledged", records=len(messages))
 
     async def _bury(self, message: Msg, refusal: Refusal) -> None:
         sequence = message.metadata.sequence.stream

@@ -84,8 +84,11 @@ class Settle:
                 await pause(self._settings.settle_interval_s, self._backlog.stored, stop)
 
     async def once_around(self, stop: asyncio.Event) -> bool:
-        """Charge up to one batch of every team that waits; return whether anything was done."""
-        after, progress = "", False
+        """Charge up to one batch of every team that waits; return whether there may be more.
+
+        Accounts that another replica holds, and those that are left out, have their turn later.
+        """
+        after, more = "", False
         while not stop.is_set():
             try:
                 teams = await self._records.teams_with_pending(
@@ -93,16 +96,17 @@ class Settle:
                 )
                 if not teams:
                     break
-                after = teams[-1]
                 able = self._without_left_out(teams)
                 done = await self._settle_each(able) if able else _Done()
-                progress = progress or bool(done.batches)
-                after = done.reached or after
+                more = more or done.unfinished is not None
+                if done.reached is None and len(teams) < self._settings.settle_batch_accounts:
+                    break
+                after = done.reached or teams[-1]
             except StoreUnavailableError as error:
                 FAILURES.labels(_LOOP).inc()
                 _logger.warning("settling waits", detail=str(error))
                 return False
-        return progress
+        return more
 
     async def _settle_each(self, teams: Sequence[str]) -> _Done:
         """Settle a group together, or, whatever goes wrong with that, one by one.
@@ -122,7 +126,11 @@ class Settle:
             self._left_out_until_s[teams[0]] = _now_s() + _LEFT_OUT_S
             return _Done()
         alone = [await self._settle_each([team_id]) for team_id in teams]
-        return _Done([batch for done in alone for batch in done.batches])
+        unfinished = [done.unfinished for done in alone if done.unfinished is not None]
+        return _Done(
+            [batch for done in alone for batch in done.batches],
+            unfinished=unfinished[0] if unfinished else None,
+        )
 
     async def _settle(self, teams: Sequence[str]) -> _Done:
         """Settle a group in one transaction, then refresh its cached balances."""
