@@ -12,6 +12,7 @@ from starlette.routing import Mount, Route
 from control_plane.clients.admission import Admission
 from control_plane.clients.bus import Bus
 from control_plane.clients.edge import Edge
+from control_plane.clients.questions import Questions
 from control_plane.clients.receiver import Receiver
 from control_plane.domain.webhooks import read_secrets
 from control_plane.handlers import openapi
@@ -44,11 +45,12 @@ def build(settings: ControlPlaneSettings, tracer: Tracer | None = None) -> Starl
     database = Database(engine)
     bus = Bus(settings)
     relay = Relay(database, bus, settings.outbox_poll_s, settings.outbox_ack_timeout_s)
+    questions = Questions(bus, settings.limits_timeout_s, tracer)
     admin = api(
         Services(
             database=database,
-            admission=Admission(bus, settings.limits_timeout_s, tracer),
-            edge=Edge(bus, settings.limits_timeout_s, tracer),
+            admission=Admission(questions),
+            edge=Edge(questions),
             key_pepper=settings.key_pepper.get_secret_value(),
             wake_relay=relay.wake,
         )

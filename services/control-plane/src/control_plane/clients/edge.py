@@ -1,20 +1,17 @@
 """Ask an edge which windows its endpoints have."""
 
 from contracts.windows import ENDPOINT_WINDOWS, EndpointWindowsRequest, Window
-from control_plane.clients.bus import Connections
-from control_plane.domain.errors import InvalidError, UnavailableError
-from kit.bus.errors import BusError
-from kit.traces import bus as traced
-from kit.traces.tracer import Tracer
+from control_plane.clients.questions import Questions
+from control_plane.domain.errors import InvalidError
+
+_UNAVAILABLE = "No edge answers; the endpoint's windows are unknown at the moment."
 
 
 class Edge:
     """Any `edge-proxy`, over NATS: all have the same policies."""
 
-    def __init__(self, connections: Connections, timeout_s: float, tracer: Tracer | None) -> None:
-        self._connections = connections
-        self._timeout_s = timeout_s
-        self._tracer = tracer
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
 
     async def windows(self, endpoint: str) -> tuple[Window, ...]:
         """Return the windows that an endpoint has for each API key.
@@ -24,13 +21,7 @@ class Edge:
             UnavailableError: NATS or the edges don't answer.
 
         """
-        try:
-            requester = traced.requester(self._connections.client(), self._tracer)
-            reply = await requester.ask(ENDPOINT_WINDOWS, EndpointWindowsRequest(), self._timeout_s)
-        except BusError as error:
-            raise UnavailableError(
-                "No edge answers; the endpoint's windows are unknown at the moment."
-            ) from error
+        reply = await self._questions.ask(ENDPOINT_WINDOWS, EndpointWindowsRequest(), _UNAVAILABLE)
         found = {each.endpoint: each.windows for each in reply.endpoints}
         if endpoint not in found:
             raise InvalidError(f"endpoint: is none of {', '.join(found)}.", field="endpoint")
