@@ -6,8 +6,6 @@ A pure function each way. What is not of this form is nobody's trace: its reader
 import re
 from dataclasses import dataclass
 
-HEADER = "traceparent"
-
 _FORM = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _NO_TRACE = "0" * 32
 _NO_SPAN = "0" * 16

@@ -47,7 +47,7 @@ class TracedRequester(Requester):
         with self._tracer.child(name, Kind.CLIENT, about | _of(request, _ASKED)) as span:
             if span is None:
                 return await super().ask(contract, request, timeout_s, headers)
-            told = {**(headers or {}), TRACEPARENT: self._tracer.current() or ""}
+            told = _with_current(headers, self._tracer)
             try:
                 reply = await super().ask(contract, request, timeout_s, told)
             except RefusedError as error:
@@ -80,7 +80,7 @@ class TracedPublisher(Publisher):
                 return await super().publish_raw(
                     subject, payload, message_id, stream, timeout_s, headers
                 )
-            told = {**(headers or {}), TRACEPARENT: self._tracer.current() or ""}
+            told = _with_current(headers, self._tracer)
             ack = await super().publish_raw(subject, payload, message_id, stream, timeout_s, told)
             span.note({"quotagate.duplicate": ack.duplicate})
             return ack
@@ -136,6 +136,11 @@ def server(
     if tracer is None:
         return Server(client, service, clock, max_in_flight)
     return TracedServer(client, service, clock, max_in_flight, tracer)
+
+
+def _with_current(headers: Mapping[str, str] | None, tracer: Tracer) -> Mapping[str, str]:
+    """Return the headers of a message that the span under way sends."""
+    return {**(headers or {}), TRACEPARENT: tracer.current() or ""}
 
 
 def _on(destination: str, operation: str) -> _Notes:

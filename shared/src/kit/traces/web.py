@@ -8,13 +8,13 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kit.traceparent import HEADER
+from contracts.contract import TRACEPARENT
 from kit.traces.tracer import Attributes, Kind, Span, Tracer
 
 SPAN = "quotagate.span"
 """Where a request's scope has its span, if it is recorded."""
 
-_NAME = HEADER.encode()
+_NAME = TRACEPARENT.encode()
 _UNTRACED = frozenset({"/health/live", "/health/ready", "/metrics"})
 _OTHER = "_OTHER"
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
