@@ -49,19 +49,16 @@ def about_problem(problem: Problem) -> Attributes:
 
 def span_of(attempt: Attempt, outcome: Outcome, finished_at_us: int) -> Past:
     """Return an attempt that is over as a span, from its dispatch to the answer's end."""
-    inference, target = attempt.inference, attempt.leg.target
-    operation = _OPERATIONS.get(inference.endpoint.path, _CHAT)
+    target = attempt.leg.target
+    about = about_inference(attempt.inference)
     notes: _Notes = {
-        "quotagate.team_id": inference.caller.team_id,
-        "quotagate.inference_id": inference.inference_id,
+        **about,
         "quotagate.attempt_no": attempt.attempt_no,
         "quotagate.provider": target.provider.name,
         "quotagate.outcome": outcome.value,
         "quotagate.client_gone": attempt.client_gone,
-        "gen_ai.operation.name": operation,
         "gen_ai.provider.name": target.provider.adapter.name,
         "gen_ai.request.model": target.model,
-        "gen_ai.request.stream": inference.streaming,
         **_address(target),
     }
     if attempt.answer.model_served is not None:
@@ -72,7 +69,7 @@ def span_of(attempt: Attempt, outcome: Outcome, finished_at_us: int) -> Past:
         notes |= _tokens(attempt.answer.usage.usage)
     first_us = attempt.first_byte_at_us
     return Past(
-        name=f"{operation} {target.model}",
+        name=f"{about['gen_ai.operation.name']} {target.model}",
         kind=Kind.CLIENT,
         started_us=attempt.started_at_us,
         ended_us=finished_at_us,
