@@ -126,10 +126,9 @@ class Settle:
             self._left_out_until_s[teams[0]] = _now_s() + _LEFT_OUT_S
             return _Done()
         alone = [await self._settle_each([team_id]) for team_id in teams]
-        unfinished = [done.unfinished for done in alone if done.unfinished is not None]
         return _Done(
             [batch for done in alone for batch in done.batches],
-            unfinished=unfinished[0] if unfinished else None,
+            unfinished=next((done.unfinished for done in alone if done.unfinished), None),
         )
 
     async def _settle(self, teams: Sequence[str]) -> _Done:

@@ -32,7 +32,7 @@ _EXISTING = statement("existing_accounts")
 _STATES = statement("account_states")
 _HOLD_TEAMLESS = statement("hold_teamless_records")
 _KEEP_PLANS = text("SET LOCAL plan_cache_mode = auto")
-_PLAN_EACH_TIME = text("SET LOCAL plan_cache_mode = force_custom_plan")
+_PLAN_AS_BEFORE = text("SET LOCAL plan_cache_mode TO DEFAULT")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -203,7 +203,7 @@ class Charging:
         """
         await self._connection.execute(_KEEP_PLANS)
         yield
-        await self._connection.execute(_PLAN_EACH_TIME)
+        await self._connection.execute(_PLAN_AS_BEFORE)
 
     async def _store_charges(
         self, batches: Sequence[AccountBatch], entry_ids: dict[str, int]
