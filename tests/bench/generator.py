@@ -145,8 +145,7 @@ class _Generator:
         if load.rate_per_s:
             self._start_pace(load.rate_per_s)
         await asyncio.sleep((self._counts_from_us - _now_us()) / _US_PER_S)
-        sys.stdout.buffer.write(b"!")
-        sys.stdout.buffer.flush()
+        _say(b"!")
         cpu_s = _cpu_s()
         while _now_us() < self._ends_us and not self._is_done():
             await asyncio.sleep(0.01)
@@ -256,6 +255,12 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def _say(told: bytes) -> None:
+    """Write all of it, also where standard output is unbuffered and may cut what is long."""
+    with open(sys.stdout.fileno(), "wb", closefd=False) as out:
+        out.write(told)
+
+
 def main() -> None:
     """Make the load that standard input describes."""
     load = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Load)
@@ -265,7 +270,7 @@ def main() -> None:
         measured = runner.run(_Generator(load).run())
     if mistakes:
         sys.exit(f"{len(mistakes)} mistakes of the load generator, the first: {mistakes[0]}")
-    sys.stdout.buffer.write(msgspec.msgpack.encode(measured))
+    _say(msgspec.msgpack.encode(measured))
 
 
 if __name__ == "__main__":
