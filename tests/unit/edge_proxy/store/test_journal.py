@@ -122,3 +122,29 @@ def test_a_line_cut_by_a_full_disk_spoils_no_other(
     journal.begin(record("c"))
     assert open_ids(path) == ["a:1", "c:1"]
     journal.close()
+
+
+@pytest.mark.parametrize("cut_bytes", [0, 5, 100])
+def test_a_compaction_cut_by_a_full_disk_forgets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut_bytes: int
+) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path, compact_at_bytes=1)
+    journal.begin(record("a"))
+    journal.begin(record("b"))
+    journal.begin(record("c"))
+
+    write = os.write
+
+    def write_lines_whole(descriptor: int, content: bytes) -> int:
+        return write(descriptor, content if content.count(b"\n") == 1 else content[:cut_bytes])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write_lines_whole)
+        with pytest.raises(DataDirectoryError):
+            journal.end("a:1")
+    assert open_ids(path) == ["b:1", "c:1"]
+
+    journal.end("b:1")
+    assert open_ids(path) == ["c:1"]
+    journal.close()

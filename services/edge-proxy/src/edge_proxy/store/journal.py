@@ -10,6 +10,7 @@ the process at any moment, `kill -9` included, not a power cut (which the provid
 would have to settle; waiting for the disk here would cost every call about a millisecond).
 """
 
+import errno
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -24,6 +25,7 @@ from edge_proxy.errors import DataDirectoryError
 _FAILURES = Counter(
     "quotagate_journal_failures_total", "Entries of the dispatch journal that weren't written."
 )
+_FULL = "the disk is full"
 _COMPACT_AT_BYTES = 4 * 1024**2
 
 
@@ -88,17 +90,19 @@ class Journal:
         self._torn = written < len(line)
         if self._torn:
             # The reader skips what isn't whole; the next line begins on its own.
-            raise _failure("the disk is full")
+            raise _failure(_FULL)
 
     def _compact(self) -> None:
         """Begin a new file with what is open; it takes the old one's place when it is whole."""
         successor = self._path.with_name(self._path.name + ".new")
         content = b"".join(self._open.values())
+        descriptor = _create(successor)
         try:
-            descriptor = _create(successor)
-            os.write(descriptor, content)
+            if os.write(descriptor, content) < len(content):
+                raise OSError(errno.ENOSPC, _FULL)
             successor.replace(self._path)
         except OSError as error:
+            os.close(descriptor)
             raise _failure(error.strerror) from error
         os.close(self._descriptor)
         self._descriptor = descriptor
