@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import asyncpg
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import PoolProxiedConnection
 
 from kit.errors import NotReadyError
 from kit.flaws import Flaw, refuse
@@ -33,14 +34,16 @@ def connect(settings: PostgresSettings, *, plan_each_time: bool = False) -> Asyn
     The server keeps the plan of a prepared statement until the tables' statistics change. One that
     was made while a table was empty may read all of it by then. `plan_each_time` is for statements
     that are few and each concern many rows: planning anew costs them little.
+
+    A connection that the server has closed is replaced when it is asked for. One that is only
+    half open is not: whoever uses it waits for `database_timeout_s`, as a ping before would have.
     """
     url = make_url(settings.database_url.get_secret_value()).set(drivername="postgresql+asyncpg")
-    return create_async_engine(
+    engine = create_async_engine(
         url,
         pool_size=settings.database_connections,
         max_overflow=0,
         pool_timeout=settings.database_timeout_s,
-        pool_pre_ping=True,
         # An error's text goes to the log; what a statement held does not.
         hide_parameters=True,
         connect_args={
@@ -49,6 +52,29 @@ def connect(settings: PostgresSettings, *, plan_each_time: bool = False) -> Asyn
             "server_settings": {"plan_cache_mode": "force_custom_plan"} if plan_each_time else {},
         },
     )
+    event.listen(engine.sync_engine, "checkout", _refuse_closed)
+    return engine
+
+
+def one_statement_each(engine: AsyncEngine) -> AsyncEngine:
+    """Return the same pool, for statements that are a transaction by themselves.
+
+    None has a BEGIN and a COMMIT around it, which are round trips of their own.
+    """
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _refuse_closed(
+    _dbapi_connection: object, _record: object, proxy: PoolProxiedConnection
+) -> None:
+    """Have the pool open a new connection in the place of one that is known to be closed.
+
+    The driver hears of it as soon as the server or the kernel says so. The pool's own ping asks the
+    server instead, in a transaction: three round trips before every statement.
+    """
+    driver = proxy.driver_connection
+    if isinstance(driver, asyncpg.Connection) and driver.is_closed():
+        raise InvalidatePoolError("closed by the server")
 
 
 async def check(engine: AsyncEngine) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from contracts.usage import Usage
 from kit.money import floor_nano_usd
+from kit.postgres import one_statement_each
 from settlement.domain.classification import HeldReason
 from settlement.domain.reconciling import AccountState
 from settlement.domain.settling import AccountBatch, PendingRecord, Prices
@@ -51,6 +52,7 @@ class AccountStore:
 
     def __init__(self, engine: AsyncEngine, prices: PriceBook) -> None:
         self._engine = engine
+        self._single = one_statement_each(engine)
         self._prices = prices
 
     @asynccontextmanager
@@ -75,7 +77,7 @@ class AccountStore:
 
         """
         with named_failures():
-            async with self._engine.begin() as connection:
+            async with self._single.connect() as connection:
                 result = await connection.execute(
                     _HOLD_TEAMLESS,
                     {"team_ids": list(team_ids), "reason": HeldReason.UNKNOWN_TEAM.value},
@@ -90,7 +92,7 @@ class AccountStore:
 
         """
         with named_failures():
-            async with self._engine.connect() as connection:
+            async with self._single.connect() as connection:
                 rows = await connection.execute(_EXISTING, {"team_ids": list(team_ids)})
                 return set(rows.scalars())
 
@@ -104,7 +106,7 @@ class AccountStore:
 
         """
         with named_failures():
-            async with self._engine.connect() as connection:
+            async with self._single.connect() as connection:
                 rows = await connection.execute(_STATES, {"team_ids": list(team_ids)})
                 return {
                     row.team_id: AccountState(

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from contracts.inference import InferenceRecord
 from contracts.usage import Usage
+from kit.postgres import one_statement_each
 from settlement.domain.classification import Class, Held, Pending
 from settlement.domain.trimming import StoredRecord
 from settlement.store.failures import named_failures
@@ -64,10 +65,10 @@ class RecordStore:
     """The table of inference records."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
+        self._engine = one_statement_each(engine)
 
     async def insert(self, arrivals: Sequence[Arrival]) -> Stored:
-        """Store what isn't stored yet, in one transaction; returns after the commit.
+        """Store what isn't stored yet, all or nothing; returns after the commit.
 
         Raises:
             StoreConflictError, RowRefusedError: nothing was stored.
@@ -80,7 +81,7 @@ class RecordStore:
         columns = zip(*map(_row, ordered), strict=True)
         parameters = {name: list(values) for name, values in zip(_COLUMNS, columns, strict=True)}
         with named_failures():
-            async with self._engine.begin() as connection:
+            async with self._engine.connect() as connection:
                 rows = (await connection.execute(_INSERT, parameters)).all()
                 ids = {(row.inference_id, row.attempt_no): row.record_id for row in rows}
                 new, known = _split(ordered, set(ids))

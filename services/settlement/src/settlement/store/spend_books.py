@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from contracts.spend import SpendLimit
 from kit.money import ceil_nano_usd
+from kit.postgres import one_statement_each
 from settlement.domain.reconciling import SettledSpend
 from settlement.domain.spending import Crossing, Period, TeamLimits, crossings
 from settlement.store import spending
@@ -29,6 +30,7 @@ class SpendBooks:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        self._single = one_statement_each(engine)
         # So that a threshold that was told long ago costs no transaction at each look.
         self._told: set[str] = set()
 
@@ -42,7 +44,7 @@ class SpendBooks:
 
         """
         with named_failures():
-            async with self._engine.connect() as connection:
+            async with self._single.connect() as connection:
                 limits = await spending.limits_of(connection, team_ids)
                 keys = await spending.keys_of(connection, limits) if limits else {}
         return {team_id: (each, keys.get(team_id, ())) for team_id, each in limits.items()}
@@ -59,7 +61,7 @@ class SpendBooks:
 
         """
         with named_failures():
-            async with self._engine.connect() as connection:
+            async with self._single.connect() as connection:
                 found = await spending.states(connection, list(limits))
             behind = [spent.period for spent, _ in found if not spent.is_current]
             if behind:
@@ -94,7 +96,7 @@ class SpendBooks:
 
         """
         with named_failures():
-            async with self._engine.begin() as connection:
+            async with self._single.connect() as connection:
                 return await spending.forget(connection, keep_days)
 
     async def _advance(self, periods: Sequence[Period]) -> None:

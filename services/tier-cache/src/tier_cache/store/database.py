@@ -16,7 +16,7 @@ from contracts.admission import Policy
 from contracts.cache import KeyFacts
 from contracts.usage import Price
 from kit.metrics import LATENCY_BUCKETS_S
-from kit.postgres import CONNECTION_ERRORS
+from kit.postgres import CONNECTION_ERRORS, one_statement_each
 from redis_scripts import DayUsage
 from tables import Account, ApiKey, Team
 from tier_cache.domain.days import Day, Share
@@ -42,8 +42,7 @@ class Database:
     """Lookups. Every method raises DatabaseUnavailableError when there is no answer in time."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        # One statement is one transaction here, so none needs a BEGIN and a ROLLBACK around it.
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._engine = one_statement_each(engine)
 
     async def key(self, key_id: str) -> KeyFacts | None:
         """Return a key's facts; None: no such key, or its team is deleted.
