@@ -20,6 +20,7 @@ from redis.exceptions import (
 )
 
 from kit import log
+from redis_scripts.direct import Command, Direct
 from redis_scripts.errors import NotDoneError, OutcomeUnknownError
 from redis_scripts.lane import Argument, Lane, ScriptCall
 from redis_scripts.sources import Script
@@ -48,6 +49,7 @@ class Pipelines:
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
+        self._direct = Direct(client, _MAX_BATCHES) if isinstance(client, Redis) else None
         self._topology = Topology(client) if isinstance(client, RedisCluster) else None
         self._lanes: dict[str, Lane] = {}
 
@@ -71,6 +73,8 @@ class Pipelines:
     async def drain(self) -> None:
         """Wait until everything that was sent is answered."""
         await asyncio.gather(*(lane.drain() for lane in self._lanes.values()))
+        if self._direct is not None:
+            await self._direct.close()
         if self._topology is not None:
             await self._topology.drain()
 
@@ -84,21 +88,28 @@ class Pipelines:
         self, node: str, batch: list[ScriptCall], *, with_text: bool
     ) -> list[object]:
         """Return each call's reply or exception; a script's error doesn't concern the others."""
-        pipeline = (
-            self._client.pipeline(transaction=False)
-            if isinstance(self._client, Redis)
-            else self._client.pipeline()
-        )
-        for call in batch:
-            script = ("EVAL", call.script.text) if with_text else ("EVALSHA", call.script.sha)
-            pipeline.execute_command(*script, len(call.keys), *call.keys, *call.arguments)
+        commands = [_command(call, with_text=with_text) for call in batch]
         try:
-            replies: list[object] = await pipeline.execute(raise_on_error=False)
+            replies = await self._replies(commands)
         except _BROKEN as error:
             replies = [error] * len(batch)
         if self._topology is not None:
             self._topology.learn(node, replies)
         return replies
+
+    async def _replies(self, commands: Sequence[Command]) -> list[object]:
+        if self._direct is not None:
+            return await self._direct.run(commands)
+        pipeline = self._client.pipeline()
+        for command in commands:
+            pipeline.execute_command(*command)
+        replies: list[object] = await pipeline.execute(raise_on_error=False)
+        return replies
+
+
+def _command(call: ScriptCall, *, with_text: bool) -> Command:
+    script = ("EVAL", call.script.text) if with_text else ("EVALSHA", call.script.sha)
+    return (*script, len(call.keys), *call.keys, *call.arguments)
 
 
 def _answer(batch: list[ScriptCall], replies: list[object]) -> list[ScriptCall]:

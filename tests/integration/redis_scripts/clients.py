@@ -5,7 +5,9 @@ from kit.redis import connect as kit_connect
 from kit.settings import RedisSettings, load
 
 
-def connect(url: str, *, cluster: bool = False, timeout_ms: int = 10_000) -> RedisClient:
+def connect(
+    url: str, *, cluster: bool = False, timeout_ms: int = 10_000, connections: int = 16
+) -> RedisClient:
     """Return a client; the time-out is long, so that a busy machine doesn't fail a test."""
     return kit_connect(
         load(
@@ -15,6 +17,7 @@ def connect(url: str, *, cluster: bool = False, timeout_ms: int = 10_000) -> Red
                 "QUOTAGATE_REDIS_URL": url,
                 "QUOTAGATE_REDIS_CLUSTER": str(cluster),
                 "QUOTAGATE_REDIS_TIMEOUT_MS": str(timeout_ms),
+                "QUOTAGATE_REDIS_CONNECTIONS": str(connections),
             },
         )
     )

@@ -231,3 +231,39 @@ async def test_each_service_may_run_the_scripts(
     assert (await scripts.fill_tier(team.team_id, "tier_1", 1)) == "filled"
     await scripts.drain()
     await client.aclose()
+
+
+async def test_connections_that_broke_while_they_waited_cost_one_batch(
+    distant: RedisScripts, proxy: Proxy, team: Team
+) -> None:
+    await team.put(balance_nano_usd=1_000)
+    await distant.limits_state(team.team_id)
+    proxy.replies.clear()
+    calls = []
+    for _ in range(4):  # each batch has a connection of its own
+        calls.append(asyncio.create_task(distant.limits_state(team.team_id)))
+        await asyncio.sleep(0.01)
+    proxy.replies.set()
+    await asyncio.gather(*calls)
+
+    proxy.cut()
+    with pytest.raises(OutcomeUnknownError):
+        await distant.limits_state(team.team_id)
+
+    for _ in range(4):
+        assert (await distant.limits_state(team.team_id)).balance_nano_usd == 1_000
+
+
+async def test_the_only_connection_is_not_kept_from_other_commands(
+    servers: Servers, team: Team
+) -> None:
+    await team.put(balance_nano_usd=1_000)
+    client = connect(servers.redis_url, connections=1)
+    scripts = RedisScripts(client)
+    try:
+        for _ in range(2):
+            assert (await scripts.limits_state(team.team_id)).balance_nano_usd == 1_000
+            assert await client.ping()
+    finally:
+        await scripts.drain()
+        await client.aclose()
