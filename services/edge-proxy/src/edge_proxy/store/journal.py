@@ -98,8 +98,7 @@ class Journal:
         content = b"".join(self._open.values())
         descriptor = _create(successor)
         try:
-            if os.write(descriptor, content) < len(content):
-                raise OSError(errno.ENOSPC, _FULL)
+            _write_whole(descriptor, content)
             successor.replace(self._path)
         except OSError as error:
             os.close(descriptor)
@@ -153,6 +152,11 @@ def _create(path: Path) -> int:
         return os.open(path, flags, 0o600)
     except OSError as error:
         raise _failure(error.strerror) from error
+
+
+def _write_whole(descriptor: int, content: bytes) -> None:
+    if os.write(descriptor, content) < len(content):
+        raise OSError(errno.ENOSPC, _FULL)
 
 
 def _failure(reason: str | None) -> DataDirectoryError:
