@@ -1,7 +1,10 @@
 """Other gateways under the same load, in the same run: `python -m bench.peers`.
 
-They come from their own packages, which `make bench-peers` installs into build/peers; nothing of
-theirs is in this repository. Portkey's gateway only passes requests on: it has no limits, no
+Beside them runs the least that ours could be (`bench.bare`), so that a ratio says whether the work
+or the language is what it costs.
+
+The peers come from their own packages, which `make bench-peers` installs into build/peers; nothing
+of theirs is in this repository. Portkey's gateway only passes requests on: it has no limits, no
 balances and no records. LiteLLM's proxy counts requests and tokens in Redis, as its limits need,
 and keeps no record either: neither can be asked for all that ours does meanwhile.
 """
@@ -14,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +27,8 @@ from bench.load import Load
 from bench.quantiles import latencies
 from bench.stage import MODEL, Stage, chat, stage
 from msgspec.structs import replace
+
+from quotagate.stack import Servers
 
 _FOLDER = Path(__file__).parents[2] / "build" / "peers"
 _OUT = _FOLDER.parent / "bench-peers.json"
@@ -45,6 +50,8 @@ class Surroundings:
     provider_url: str
     """With /v1."""
     redis_url: str
+    nats: Mapping[str, str]
+    """The settings of who may say anything on NATS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +95,13 @@ def _portkey(port: int, _around: Surroundings) -> Sequence[str]:
     return ("node", str(script), "--headless", f"--port={port}")
 
 
+def _bare(*more: str) -> Callable[[int, Surroundings], Sequence[str]]:
+    def command(port: int, around: Surroundings) -> Sequence[str]:
+        return (sys.executable, "-m", "bench.bare", str(port), around.provider_url, *more)
+
+    return command
+
+
 PEERS = (
     Peer("litellm", _litellm, lambda _around: {"authorization": f"Bearer {_LITELLM_KEY}"}),
     Peer(
@@ -100,19 +114,23 @@ PEERS = (
         },
     ),
 )
+BARE = (
+    Peer("bare", _bare(), lambda _around: {}),
+    Peer("bare_with_messages", _bare("--messages"), lambda _around: {}),
+)
 
 
 def measure(standing: Stage, figures: Figures) -> None:
     """Measure ourselves, each peer, and ourselves again."""
     stack = standing.stack
     provider_url = f"http://{_HOST}:{stack.state.ports['fake-provider']}/v1"
-    around = Surroundings(provider_url, stack.servers.redis_url)
+    around = Surroundings(provider_url, stack.servers.redis_url, _nats(stack.servers))
     _keep(figures, "direct", standing, standing.direct(_CLIENTS, _DURATION_S))
     alone = standing.gateway(1, _ALONE_S, warm_up_s=_WARM_UP_S)
     _keep_alone(figures, "gateway", standing, alone)
     ours = standing.gateway(_CLIENTS, _DURATION_S, warm_up_s=_WARM_UP_S)
     _keep(figures, "gateway", standing, ours)
-    for peer in PEERS:
+    for peer in (*PEERS, *BARE):
         with _running(peer, around) as port:
             load = _load(port, peer.headers(around))
             _keep(figures, peer.name, standing, load)
@@ -121,6 +139,16 @@ def measure(standing: Stage, figures: Figures) -> None:
             f"gateway_to_{peer.name}", "gateway_rps_32", f"{peer.name}_rps_32", "so many times more"
         )
     _keep(figures, "gateway_again", standing, ours)
+
+
+def _nats(servers: Servers) -> Mapping[str, str]:
+    return {
+        "QUOTAGATE_PORT": "0",
+        "QUOTAGATE_NATS_URL": servers.nats_url,
+        "QUOTAGATE_NATS_MONITOR_URL": servers.nats_monitor_url,
+        "QUOTAGATE_NATS_USER": "operator",
+        "QUOTAGATE_NATS_PASSWORD": servers.nats_passwords["operator"],
+    }
 
 
 def _keep(figures: Figures, name: str, standing: Stage, load: Load) -> None:
@@ -166,8 +194,8 @@ def _running(peer: Peer, around: Surroundings) -> Iterator[int]:
         free.bind((_HOST, 0))
         port = free.getsockname()[1]
     with (_FOLDER / f"{peer.name}.out").open("wb") as said:
-        process = subprocess.Popen(  # noqa: S603 # the peers' own programs, with our arguments
-            peer.command(port, around), stdout=said, stderr=said, env=dict(os.environ)
+        process = subprocess.Popen(  # noqa: S603 # the peers' programs and ours, with our arguments
+            peer.command(port, around), stdout=said, stderr=said, env={**os.environ, **around.nats}
         )
         try:
             _wait_for(peer, port, around)
