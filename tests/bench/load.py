@@ -77,6 +77,18 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.statuses.values())
 
     @property
+    def not_ok(self) -> int:
+        """How many answers had another status, or never came whole."""
+        return self.answered - self.ok + self.failures
+
+    @property
+    def not_ok_in_words(self) -> str:
+        """What those were."""
+        others = [f"{n} × {status}" for status, n in self.statuses.items() if status != _OK]
+        broken = [f"{self.failures} broken connections"] if self.failures else []
+        return f"answers that weren't 200: {', '.join(others + broken) or 'none'}"
+
+    @property
     def cpu_share(self) -> float:
         """Which share of one core the generator used; near 1 it measured itself."""
         return self.cpu_s / self.elapsed_s

@@ -155,8 +155,7 @@ def _keep(figures: Figures, name: str, standing: Stage, load: Load) -> None:
     _tell(name)
     measured = standing.use(load).measured
     figures.add(f"{name}_rps_32", measured.ok_per_s, "/s", f"{name}, {_CLIENTS} clients")
-    not_ok = measured.answered - measured.ok + measured.failures
-    figures.add(f"{name}_not_ok", not_ok, "", "answers that weren't 200, and broken connections")
+    figures.add(f"{name}_not_ok", measured.not_ok, "", measured.not_ok_in_words)
     if measured.ok_us:
         figures.add(f"{name}_p50_ms_32", latencies(measured.ok_us).p50_ms, "ms", "p50 of it")
 

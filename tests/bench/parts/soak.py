@@ -26,9 +26,7 @@ def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
         time.sleep(_EVERY_S)
     measured = running.result()
     figures.add("soak_ok_rps", measured.ok_per_s, "/s", f"steady for {plan.soak_s:.0f} s")
-    figures.add(
-        "soak_not_ok", measured.answered - measured.ok + measured.failures, "", "other answers"
-    )
+    figures.add("soak_not_ok", measured.not_ok, "", measured.not_ok_in_words)
     for name in _SERVICES:
         growth = _growth_mib_per_min(readings, name, plan.soak_s)
         figures.add(

@@ -19,9 +19,5 @@ def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
         name = f"gateway_rps_{count}_teams"
         figures.add(name, measured.ok_per_s, "/s", f"{count:,} teams, 32 clients")
         figures.add_ratio(f"{count}_teams_to_ten", name, "gateway_rps_32", "to ten teams")
-        figures.add(
-            f"gateway_not_ok_{count}_teams",
-            measured.answered - measured.ok + measured.failures,
-            "",
-            "answers that weren't 200, and broken connections, meanwhile",
-        )
+        words = measured.not_ok_in_words
+        figures.add(f"gateway_not_ok_{count}_teams", measured.not_ok, "", words)
