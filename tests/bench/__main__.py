@@ -48,9 +48,8 @@ def measure(plan: Plan, figures: Figures) -> None:
         for part in parts:
             _tell(part.__name__.rpartition(".")[2])
             part.measure(standing, figures, plan)
-    if plan.whole:
-        _tell("without the disk's sync")
-        unsynced.measure(figures, plan, _tell)
+    _tell("without the disk's sync")
+    unsynced.measure(figures, plan, _tell)
 
 
 def main() -> int:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,6 @@ from bench.load import Load, Measured, Running
 from kit.ids import new_id
 from kit.keys import new_key
 from quotagate.stack import PortPolicy, Stack
-from quotagate.stack.layout import service_of
-from quotagate.stack.stack import Rewire
 
 MODEL = "gpt-4o-mini"
 PROVIDER = "fake"
@@ -131,50 +128,21 @@ def _load(  # private, called twice
     )
 
 
-def _as_shipped(_program: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    return environment
-
-
 @contextlib.contextmanager
-def stage(
-    tell: Callable[[str], None], rewire: Rewire = _as_shipped, *, synced: bool = True
-) -> Iterator[Stage]:
+def stage(tell: Callable[[str], None], folder: Path = _FOLDER) -> Iterator[Stage]:
     """Start a stack as it is shipped, on free ports, and open the teams; take it down at the end.
 
-    Without `synced` JetStream acknowledges before it has synced to disk, which the services accept
-    only because they are told to: it shows what the disk costs.
+    Its stores are below `folder`, and so on that folder's disk.
     """
-    folder = _FOLDER / str(os.getpid())
-    stack = Stack(folder, PortPolicy.FREE, dict(os.environ), _told(rewire, synced=synced))
+    stack = Stack(folder / str(os.getpid()), PortPolicy.FREE, dict(os.environ))
     try:
         tell("starting the stack")
-        if not synced:
-            stack.up(services=())
-            _stop_syncing(stack)
         stack.up()
         yield open_stage(stack)
     finally:
         stack.down()
-        if _FOLDER.exists() and not any(_FOLDER.iterdir()):
-            shutil.rmtree(_FOLDER)
-
-
-def _told(rewire: Rewire, *, synced: bool) -> Rewire:
-    def environment_of(program: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-        chosen = dict(rewire(service_of(program), environment))
-        return chosen if synced else chosen | {"QUOTAGATE_ALLOW_UNSYNCED_JETSTREAM": "true"}
-
-    return environment_of
-
-
-def _stop_syncing(stack: Stack) -> None:
-    configuration = stack.directory / "nats" / "nats.conf"
-    text = configuration.read_text(encoding="utf-8")
-    changed = text.replace("sync_interval: always", 'sync_interval: "2m"')
-    if changed == text:
-        raise RuntimeError("nats.conf doesn't say `sync_interval: always`")
-    configuration.write_text(changed, encoding="utf-8")
-    stack.restart("nats")
+        if folder.exists() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def open_stage(stack: Stack) -> Stage:

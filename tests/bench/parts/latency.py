@@ -5,7 +5,7 @@ from bench.plan import Plan
 from bench.quantiles import Latencies, latencies
 from bench.stage import Stage, Used
 
-_HALF_CLIENTS = 256
+HALF_CLIENTS = 256
 _HALF_OF_THE_TARGET_PER_S = 500.0
 
 
@@ -17,7 +17,7 @@ def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
     _add(figures, "gateway", "1", ours, "through the gateway, one client")
     for share in ("p50", "p95", "p99"):
         _add_difference(figures, share, "1")
-    half = _at_rate(stage, figures, plan, "half", max(1.0, figures["gateway_rps_32"] / 2))
+    half = _at_rate(stage, figures, plan, "half", half_of_the_maximum(figures))
     late_ms = latencies(half.measured.lateness_us).p99_ms
     figures.add("half_lateness_p99_ms", late_ms, "ms", "p99 of the generator's own lateness")
     figures.add("gateway_not_ok_half", half.measured.not_ok, "", half.measured.not_ok_in_words)
@@ -25,12 +25,17 @@ def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
     _at_rate(stage, figures, plan, "500", _HALF_OF_THE_TARGET_PER_S)
 
 
+def half_of_the_maximum(figures: Figures) -> float:
+    """Return half of the requests a second that 32 clients got."""
+    return max(1.0, figures["gateway_rps_32"] / 2)
+
+
 def _at_rate(stage: Stage, figures: Figures, plan: Plan, load: str, rate_per_s: float) -> Used:
     """Measure evenly spaced arrivals that wait for nobody: a slow answer delays no later one."""
     words = f"{rate_per_s:,.0f} requests/s"
-    alone = stage.use(stage.direct(_HALF_CLIENTS, plan.long_s, rate_per_s=rate_per_s))
+    alone = stage.use(stage.direct(HALF_CLIENTS, plan.long_s, rate_per_s=rate_per_s))
     _add(figures, "direct", load, latencies(alone.measured.ok_us), f"alone, {words}")
-    ours = stage.use(stage.gateway(_HALF_CLIENTS, plan.long_s, rate_per_s=rate_per_s))
+    ours = stage.use(stage.gateway(HALF_CLIENTS, plan.long_s, rate_per_s=rate_per_s))
     _add(figures, "gateway", load, latencies(ours.measured.ok_us), f"gateway, {words}")
     for share in ("p50", "p95", "p99"):
         _add_difference(figures, share, load)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from bench import meters
 from bench.figures import Figures
 from bench.load import Running
+from bench.parts.latency import half_of_the_maximum
 from bench.plan import Plan
 from bench.stage import Stage
 
@@ -16,7 +17,7 @@ _SERVICES = ("edge-proxy", "admission", "settlement", "tier-cache", "control-pla
 
 def measure(stage: Stage, figures: Figures, plan: Plan) -> None:
     """Hold half of the load; compare each service's memory in the second and the last quarter."""
-    rate_per_s = max(1.0, figures["gateway_rps_32"] / 2)
+    rate_per_s = half_of_the_maximum(figures)
     load = stage.gateway(256, plan.soak_s, rate_per_s=rate_per_s, warm_up_s=plan.warm_up_s)
     running = Running(load)
     readings = []
