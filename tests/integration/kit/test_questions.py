@@ -142,6 +142,9 @@ async def test_without_a_server_nothing_is_sent_later(own_servers: Stack) -> Non
     async with connection(settings, "test", on_reconnected=back.set) as client:
         contract = await _serve(client)
         await asyncio.to_thread(own_servers.stop, "nats")
+        async with asyncio.timeout(15):
+            while client.is_connected:  # until it notices, a question may have left
+                await asyncio.sleep(0.01)
         with pytest.raises(DisconnectedError):
             await Requester(client).ask(contract, _question("hello"), 5)
         await asyncio.to_thread(own_servers.start, "nats")

@@ -96,8 +96,9 @@ async def _connect(client: Client, settings: NatsSettings, name: str, events: _E
 async def _close(client: Client) -> None:
     try:
         await client.close()
-    except RuntimeError as error:
-        # uvloop's, for the library's last words on a connection that the server has reset.
+    except (OSError, RuntimeError) as error:
+        # For the library's last words on a connection that the server has reset; the second is
+        # uvloop's.
         _logger.warning("nats connection closed roughly", detail=str(error))
 
 

@@ -32,7 +32,6 @@ from redis_scripts.keys import Owner
 _NO_TIER = ""
 _JUDGED_BY_DEBT = frozenset({Verdict.LIMITED, Verdict.ADMITTED})
 _Answer = tuple[PreflightTerms, PreflightReply]
-_FAILED = (NotDoneError, OutcomeUnknownError)
 
 _logger = log.get(__name__)
 _CAPPED = Counter(
@@ -40,6 +39,22 @@ _CAPPED = Counter(
     "TATs further ahead than usage explains: was the clock of Redis stepped?",
     ["limit"],
 )
+
+
+class _NamedFailures:
+    """Turns the failures of scripts into ours. One for all calls: it is on everybody's way."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: object
+    ) -> None:
+        if isinstance(error, NotDoneError | OutcomeUnknownError):
+            raise StoreUnavailableError(str(error)) from error
+
+
+_named_failures = _NamedFailures()
 
 
 class Limits:
@@ -66,20 +81,16 @@ class Limits:
             terms = PreflightTerms(_NO_TIER, 0, 0, 0, caps)
         else:
             terms = self._terms.judged(policy, asking, caps, self._clock.now_us())
-        try:
+        with _named_failures:
             reply = await self._scripts.preflight(asking.team_id, terms)
             if reply.verdict in _JUDGED_BY_DEBT:
                 await self._cap(asking, policy, (terms, reply))
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
         return reply
 
     async def judge_windows(self, owner: Owner, windows: Sequence[WindowTerms]) -> WindowsReply:
         """Judge one request by windows alone; only an admitted one moved anything."""
-        try:
+        with _named_failures:
             return await self._scripts.judge_windows(owner, windows)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
 
     async def postflight(
         self, team_id: str, used: Used
@@ -90,10 +101,8 @@ class Limits:
         values after it as well, of those that an attempt's end concerns.
         """
         made, reasons = charge(used, self._caps(used.policy), self._clock.now_us())
-        try:
+        with _named_failures:
             reply = await self._scripts.postflight(team_id, made)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
         # A request TAT that is too far ahead is judged, and cut, by the next preflight.
         further = dict(zip(reasons, reply.further, strict=True))
         capped = [LimitReason.TOKENS] if reply.token_capped else []
@@ -103,39 +112,29 @@ class Limits:
 
     async def state(self, team_id: str) -> TeamState:
         """Return what Redis holds of every team; moves nothing."""
-        try:
+        with _named_failures:
             return await self._scripts.limits_state(team_id)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
 
     async def further_state(self, asking: Asking, policy: Policy) -> TeamState:
         """Return what Redis holds of a team, the policy's further limits too; moves nothing."""
         terms = self._terms.judged(policy, asking, self._caps(policy), self._clock.now_us())
-        try:
+        with _named_failures:
             return await self._scripts.limits_state(asking.team_id, terms.further, terms.days)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
 
     async def windows_state(self, owner: Owner, windows: Sequence[WindowTerms]) -> WindowsState:
         """Return what Redis holds of one owner's windows; moves nothing."""
-        try:
+        with _named_failures:
             return await self._scripts.windows_state(owner, windows)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
 
     async def renew_lease(self, team_id: str, name: str) -> bool:
         """Hold a lease on; return False if it had expired, and is held again."""
-        try:
+        with _named_failures:
             return await self._scripts.renew_lease(team_id, name, self.lease_life_us)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
 
     async def release_lease(self, team_id: str, name: str) -> bool:
         """Give a lease back; return False if it had expired."""
-        try:
+        with _named_failures:
             return await self._scripts.release_lease(team_id, name)
-        except _FAILED as error:
-            raise StoreUnavailableError(str(error)) from error
 
     async def _cap(self, asking: Asking, policy: Policy | None, answer: _Answer) -> None:
         """Bring back debts that nothing explains.
