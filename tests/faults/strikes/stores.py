@@ -12,6 +12,8 @@ from contracts.inference import INFERENCE_RECORDS
 
 _HEARD_WITHIN_S = 1.5
 _REFRESHES_S = 2.5
+# Two of them are far below a call's time-out.
+_APART_S = 0.03
 
 
 async def flush(world: World, _fault: Fault) -> None:
@@ -39,8 +41,9 @@ async def late_fill(scene: Scene) -> None:
     await asyncio.to_thread(world.stack.wait_ready, "tier-cache")
     async with world.valkey() as valkey:
         try:
-            for trouble in (Trouble(), Trouble(hold_requests=True)):
-                # The first time all arrive, on connections that are open when they are held.
+            for trouble in (Trouble(delay_s=_APART_S), Trouble(hold_requests=True)):
+                # The first time all arrive, so slowly that batches don't share a connection: the
+                # next ones find several that are open, and are held on those.
                 await world.wiring.begin(held, trouble)
                 await valkey.flushall()
                 await asyncio.gather(*(scene.clients.ask(team) for team in idle))
