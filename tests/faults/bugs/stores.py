@@ -22,11 +22,15 @@ STORE_BUGS = (
         name="the client of Valkey tries again",
         edits=(
             Edit(
-                "shared/src/kit/redis.py",
-                "never_again = Retry(NoBackoff(), 0)",
-                "never_again = Retry(NoBackoff(), 3)",
+                "lua/redis_scripts/pipelines.py",
+                "            return await self._direct.run(commands)\n",
+                "            for _ in range(3):\n"
+                "                try:\n"
+                "                    return await self._direct.run(commands)\n"
+                "                except _BROKEN:\n"
+                "                    continue\n"
+                "            return await self._direct.run(commands)\n",
             ),
-            Edit("shared/src/kit/redis.py", "retry.get_retries() == 0", "retry.get_retries() >= 0"),
         ),
         # Short, because a connection that was made anew must still find the second try waiting.
         faults=(
