@@ -1,8 +1,8 @@
 """The least that a gateway like ours can be in Python: its parts, with nothing of its work in them.
 
 `python -m bench.bare PORT PROVIDER_URL` passes requests on, in one process: uvicorn, a bare route
-of Starlette and the edge's own client for providers. With `--messages`, and a NATS server in the
-environment, it also sends what the edge sends for each request: two questions, which another
+of Starlette and the edge's own client for providers. With `--messages`, and the folder of a stack
+that runs, it also sends what the edge sends for each request: two questions, which another
 process answers at once, and a record that JetStream has synced. It knows no key, no limit and no
 price, asks no Redis, and nobody settles. From the first of them to the second is the price of the
 messages, from the second to ours that of the work.
@@ -11,9 +11,9 @@ messages, from the second to ours that of the work.
 import argparse
 import asyncio
 import contextlib
-import os
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import nats.errors
 import uvicorn
@@ -29,7 +29,9 @@ from edge_proxy.clients.origin import Origin
 from kit.bus.connection import connection
 from kit.bus.direct import Asker, listen
 from kit.ids import new_id
-from kit.settings import NatsSettings, load
+from kit.settings import NatsSettings
+from quotagate.stack import Stack
+from quotagate.stores import of_servers
 
 _HOST = "127.0.0.1"
 _CONNECT_S = 5.0
@@ -60,16 +62,16 @@ class _Messages:
             raise RuntimeError(f"the stream refused a record: {answer.data!r}")
 
 
-def _app(provider_url: str, *, with_messages: bool) -> Starlette:
+def _app(provider_url: str, stack: Path | None) -> Starlette:
     origin = Origin(provider_url, _CONNECT_S)
     messages: _Messages | None = None
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         nonlocal messages
-        async with contextlib.AsyncExitStack() as stack:
-            if with_messages:
-                messages = await stack.enter_async_context(_opened())
+        async with contextlib.AsyncExitStack() as opened:
+            if stack is not None:
+                messages = await opened.enter_async_context(_opened(stack))
             yield
         await origin.close()
 
@@ -93,13 +95,13 @@ def _app(provider_url: str, *, with_messages: bool) -> Starlette:
 
 
 @contextlib.asynccontextmanager
-async def _opened() -> AsyncIterator[_Messages]:
-    settings = load(NatsSettings, os.environ)
+async def _opened(stack: Path) -> AsyncIterator[_Messages]:
+    settings = _settings(stack)
     # Records have a connection of their own, as at the edge.
     async with connection(settings, "bare") as client, connection(settings, "bare") as records:
         await client.jetstream().add_stream(StreamConfig(name=_STREAM, subjects=[_RECORD]))
         answering = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.bare", "answer"
+            sys.executable, "-m", "bench.bare", "answer", "--messages", str(stack)
         )
         try:
             asker = Asker(client)
@@ -120,9 +122,13 @@ async def _answered(asker: Asker) -> None:
             await asyncio.sleep(0.1)
 
 
-async def _answer() -> None:
+def _settings(stack: Path) -> NatsSettings:
+    return of_servers(Stack(stack).servers)
+
+
+async def _answer(stack: Path) -> None:
     """Answer every question at once, until told to stop."""
-    async with connection(load(NatsSettings, os.environ), "bare") as client:
+    async with connection(_settings(stack), "bare") as client:
         payload = b"x" * _MESSAGE_BYTES
         tasks: set[asyncio.Task[None]] = set()
 
@@ -140,12 +146,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.bare", description=__doc__.splitlines()[0])
     parser.add_argument("port", help="or `answer`: be the process that answers the questions")
     parser.add_argument("provider_url", nargs="?", default="")
-    parser.add_argument("--messages", action="store_true")
+    parser.add_argument("--messages", type=Path, help="the folder of the stack that takes them")
     options = parser.parse_args()
     if options.port == "answer":
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_answer())
-    app = _app(options.provider_url, with_messages=options.messages)
+            runner.run(_answer(options.messages))
+    app = _app(options.provider_url, options.messages)
     uvicorn.run(
         app, host=_HOST, port=int(options.port), loop="uvloop", http="httptools",
         log_level="warning", access_log=False,

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +27,6 @@ from bench.load import Load
 from bench.quantiles import latencies
 from bench.stage import MODEL, Stage, chat, stage
 from msgspec.structs import replace
-
-from quotagate.stack import Servers
 
 _FOLDER = Path(__file__).parents[2] / "build" / "peers"
 _OUT = _FOLDER.parent / "bench-peers.json"
@@ -50,8 +48,8 @@ class Surroundings:
     provider_url: str
     """With /v1."""
     redis_url: str
-    nats: Mapping[str, str]
-    """The settings of who may say anything on NATS."""
+    stack: Path
+    """The folder of the stack that all of them run beside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +93,12 @@ def _portkey(port: int, _around: Surroundings) -> Sequence[str]:
     return ("node", str(script), "--headless", f"--port={port}")
 
 
-def _bare(*more: str) -> Callable[[int, Surroundings], Sequence[str]]:
-    def command(port: int, around: Surroundings) -> Sequence[str]:
-        return (sys.executable, "-m", "bench.bare", str(port), around.provider_url, *more)
+def _bare(port: int, around: Surroundings) -> Sequence[str]:
+    return (sys.executable, "-m", "bench.bare", str(port), around.provider_url)
 
-    return command
+
+def _bare_with_messages(port: int, around: Surroundings) -> Sequence[str]:
+    return (*_bare(port, around), "--messages", str(around.stack))
 
 
 PEERS = (
@@ -115,8 +114,8 @@ PEERS = (
     ),
 )
 BARE = (
-    Peer("bare", _bare(), lambda _around: {}),
-    Peer("bare_with_messages", _bare("--messages"), lambda _around: {}),
+    Peer("bare", _bare, lambda _around: {}),
+    Peer("bare_with_messages", _bare_with_messages, lambda _around: {}),
 )
 
 
@@ -124,7 +123,7 @@ def measure(standing: Stage, figures: Figures) -> None:
     """Measure ourselves, each peer, and ourselves again."""
     stack = standing.stack
     provider_url = f"http://{_HOST}:{stack.state.ports['fake-provider']}/v1"
-    around = Surroundings(provider_url, stack.servers.redis_url, _nats(stack.servers))
+    around = Surroundings(provider_url, stack.servers.redis_url, stack.directory)
     _keep(figures, "direct", standing, standing.direct(_CLIENTS, _DURATION_S))
     alone = standing.gateway(1, _ALONE_S, warm_up_s=_WARM_UP_S)
     _keep_alone(figures, "gateway", standing, alone)
@@ -139,16 +138,6 @@ def measure(standing: Stage, figures: Figures) -> None:
             f"gateway_to_{peer.name}", "gateway_rps_32", f"{peer.name}_rps_32", "so many times more"
         )
     _keep(figures, "gateway_again", standing, ours)
-
-
-def _nats(servers: Servers) -> Mapping[str, str]:
-    return {
-        "QUOTAGATE_PORT": "0",
-        "QUOTAGATE_NATS_URL": servers.nats_url,
-        "QUOTAGATE_NATS_MONITOR_URL": servers.nats_monitor_url,
-        "QUOTAGATE_NATS_USER": "operator",
-        "QUOTAGATE_NATS_PASSWORD": servers.nats_passwords["operator"],
-    }
 
 
 def _keep(figures: Figures, name: str, standing: Stage, load: Load) -> None:
@@ -194,7 +183,7 @@ def _running(peer: Peer, around: Surroundings) -> Iterator[int]:
         port = free.getsockname()[1]
     with (_FOLDER / f"{peer.name}.out").open("wb") as said:
         process = subprocess.Popen(  # noqa: S603 # the peers' programs and ours, with our arguments
-            peer.command(port, around), stdout=said, stderr=said, env={**os.environ, **around.nats}
+            peer.command(port, around), stdout=said, stderr=said, env=dict(os.environ)
         )
         try:
             _wait_for(peer, port, around)
