@@ -12,6 +12,7 @@ from integration.redis_scripts.team import Team
 from integration.redis_scripts.terms import CAPS, PLAIN, terms_of
 from redis.asyncio import Redis
 
+from kit.redis import RedisClient
 from quotagate.stack import Servers
 from redis_scripts import (
     Charge,
@@ -45,15 +46,23 @@ async def proxy(servers: Servers) -> AsyncIterator[Proxy]:
 
 
 @asynccontextmanager
+async def scripts_of(client: RedisClient) -> AsyncIterator[RedisScripts]:
+    scripts = RedisScripts(client)
+    try:
+        yield scripts
+    finally:
+        await scripts.drain()
+        await client.aclose()
+
+
+@asynccontextmanager
 async def scripts_through(
     proxy: Proxy, servers: Servers, timeout_ms: int
 ) -> AsyncIterator[RedisScripts]:
     userinfo = urlsplit(servers.redis_url).netloc.rpartition("@")[0]
     client = connect(f"redis://{userinfo}@127.0.0.1:{proxy.port}/0", timeout_ms=timeout_ms)
-    scripts = RedisScripts(client)
-    yield scripts
-    await scripts.drain()
-    await client.aclose()
+    async with scripts_of(client) as scripts:
+        yield scripts
 
 
 @pytest.fixture
@@ -155,12 +164,9 @@ async def test_a_late_reply_is_an_unknown_outcome_and_answers_nobody_else(
 
 
 async def test_no_server_is_an_error_at_once(team: Team, servers: Servers) -> None:
-    client = connect("redis://127.0.0.1:1/0")
-    scripts = RedisScripts(client)
-    with pytest.raises(OutcomeUnknownError):
-        await scripts.postflight(team.team_id, TEN)
-    await scripts.drain()
-    await client.aclose()
+    async with scripts_of(connect("redis://127.0.0.1:1/0")) as scripts:
+        with pytest.raises(OutcomeUnknownError):
+            await scripts.postflight(team.team_id, TEN)
 
 
 async def test_a_caller_who_leaves_before_the_batch_does_is_not_sent(
@@ -259,11 +265,7 @@ async def test_the_only_connection_is_not_kept_from_other_commands(
 ) -> None:
     await team.put(balance_nano_usd=1_000)
     client = connect(servers.redis_url, connections=1)
-    scripts = RedisScripts(client)
-    try:
+    async with scripts_of(client) as scripts:
         for _ in range(2):
             assert (await scripts.limits_state(team.team_id)).balance_nano_usd == 1_000
             assert await client.ping()
-    finally:
-        await scripts.drain()
-        await client.aclose()
