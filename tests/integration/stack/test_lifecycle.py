@@ -191,6 +191,18 @@ def test_a_program_that_does_not_come_up_is_named_with_its_last_words(
     assert {"nats", "postgres"} <= {status.name for status in stack.status() if status.pid}
 
 
+def test_a_program_that_can_not_even_begin_is_named_too(folder: Path) -> None:
+    # Its log can't be written. The supervisor says so at once, as it does of a program that
+    # left before it looked, which no test can have happen each time.
+    (folder / "logs" / "valkey.log").mkdir(parents=True)
+    stack = _stack(folder)
+
+    with pytest.raises(UnhealthyError, match=r"valkey: exits.*EISDIR"):
+        stack.up(services=())
+
+    assert {"nats", "postgres"} <= {status.name for status in stack.status() if status.pid}
+
+
 def test_a_program_that_does_not_exist_is_an_error_with_the_names_that_do(folder: Path) -> None:
     stack = _stack(folder)
     stack.up(services=())

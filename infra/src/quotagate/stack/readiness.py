@@ -138,8 +138,8 @@ def _explain(name: str, problem: str, logs: Path) -> str:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """Return the last lines of a log file; none where there is no file yet."""
-    if not path.exists():
+    """Return the last lines of a log file; none where there is no file."""
+    if not path.is_file():
         return []
     size = path.stat().st_size
     with path.open("rb") as file:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ CONFIGURATION = "supervisor.conf"
 _START_TIMEOUT_S = 10.0
 _STOP_TIMEOUT_S = 60.0
 _ALREADY = frozenset({60, 70})  # ALREADY_STARTED, NOT_RUNNING: it is as it should be
+_SPAWN_ERROR = 50
 _RUNNING_STATES = frozenset({"STARTING", "RUNNING", "BACKOFF"})
 
 
@@ -92,14 +93,18 @@ class Supervisor:
         ]
 
     def start(self, name: str) -> None:
-        """Start a program unless it runs; returns before it is ready."""
-        with self._rpc() as rpc, _unless_already():
+        """Start a program unless it runs; returns before it is ready.
+
+        One that left at once is tried again by the supervisor like one that left a moment
+        later: who waits for it learns why.
+        """
+        with self._rpc() as rpc, _unless(_ALREADY | {_SPAWN_ERROR}):
             wait = False
             rpc.startProcess(name, wait)
 
     def stop(self, name: str, *, wait: bool = True) -> None:
         """Stop a program unless it is stopped; with `wait`, returns when it has left."""
-        with self._rpc() as rpc, _unless_already():
+        with self._rpc() as rpc, _unless(_ALREADY):
             rpc.stopProcess(name, wait)
 
     def signal(self, name: str, signal_name: str) -> None:
@@ -154,11 +159,11 @@ class Supervisor:
 
 
 @contextlib.contextmanager
-def _unless_already() -> Iterator[None]:
+def _unless(codes: Set[int]) -> Iterator[None]:
     try:
         yield
     except xmlrpc.client.Fault as fault:
-        if fault.faultCode not in _ALREADY:
+        if fault.faultCode not in codes:
             raise
 
 
