@@ -1,17 +1,20 @@
 """Which programs a stack has, how each is started, and what its environment holds."""
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from quotagate.stack import timer_slack
 from quotagate.stack.ports import HOST
 from quotagate.stack.postgres import DATABASE, OWNER
 from quotagate.stack.programs import Program, python_program
 from quotagate.stack.state import State
 
 SERVERS = ("nats", "valkey", "postgres")
+_NATS_TIMER_SLACK_US = 1_000
 
 # In the order in which they need one another.
 MODULES: Mapping[str, str] = MappingProxyType(
@@ -193,12 +196,15 @@ def nats_program(
     """Return how the NATS server is started; `directory` holds its configuration and its data.
 
     Half of the cores for its threads, which otherwise wake each other on those that the services
-    need; `GOMAXPROCS` of the user's environment says otherwise.
+    need; `GOMAXPROCS` of the user's environment says otherwise. And its runtime's watcher, which
+    looks 20 microseconds after each message whether a thread is stuck, may look a millisecond
+    after it: that was a quarter of the server's work.
     """
     threads = environment.get("GOMAXPROCS") or str(max(1, (os.cpu_count() or 1) // 2))
     return Program(
         "nats",
         (
+            *_with_timer_slack(_NATS_TIMER_SLACK_US),
             str(binary),
             *("--config", str(directory / "nats.conf")),
             *("--addr", HOST),
@@ -209,6 +215,14 @@ def nats_program(
         environment={"GOMAXPROCS": threads},
         server=True,
     )
+
+
+def _with_timer_slack(slack_us: int) -> tuple[str, ...]:
+    """Return what goes before a command; nothing where there is no such setting."""
+    if sys.platform != "linux":
+        return ()
+    # -I, -S: nothing but the standard library, which is there in some milliseconds.
+    return (sys.executable, "-I", "-S", timer_slack.__file__, str(slack_us))
 
 
 def valkey_program(binary: Path, directory: Path, state: State) -> Program:

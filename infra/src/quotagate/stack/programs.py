@@ -110,8 +110,8 @@ def _section(program: Program) -> list[str]:
 
 
 def _command(program: Program) -> str:
-    if program.command[0] == sys.executable:
-        # Our own processes may be added later, when the supervisor's environment stands.
+    if not program.server:
+        # Services may be added later, when the supervisor's environment stands.
         return f"%(ENV_STACK_PYTHON)s {shlex.join(program.command[1:])}"
     return f"%(ENV_{program.command_variable})s"
 
