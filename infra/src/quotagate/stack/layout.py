@@ -1,7 +1,6 @@
 """Which programs a stack has, how each is started, and what its environment holds."""
 
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -204,7 +203,7 @@ def nats_program(
     return Program(
         "nats",
         (
-            *_with_timer_slack(_NATS_TIMER_SLACK_US),
+            *timer_slack.before(_NATS_TIMER_SLACK_US),
             str(binary),
             *("--config", str(directory / "nats.conf")),
             *("--addr", HOST),
@@ -215,14 +214,6 @@ def nats_program(
         environment={"GOMAXPROCS": threads},
         server=True,
     )
-
-
-def _with_timer_slack(slack_us: int) -> tuple[str, ...]:
-    """Return what goes before a command; nothing where there is no such setting."""
-    if sys.platform != "linux":
-        return ()
-    # -I, -S: nothing but the standard library, which is there in some milliseconds.
-    return (sys.executable, "-I", "-S", timer_slack.__file__, str(slack_us))
 
 
 def valkey_program(binary: Path, directory: Path, state: State) -> Program:

@@ -32,7 +32,7 @@ class Program:
     stop_signal: str = "TERM"
     stop_wait_s: int = 15
     server: bool = False
-    """Servers start first and stop last."""
+    """Servers start first and stop last. The others are our own processes, run by our Python."""
 
     @property
     def command_variable(self) -> str:

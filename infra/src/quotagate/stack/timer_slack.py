@@ -12,6 +12,14 @@ import sys
 _PR_SET_TIMERSLACK = 29  # linux/prctl.h; kept across exec, inherited by threads
 
 
+def before(slack_us: int) -> tuple[str, ...]:
+    """Return what goes before a command; nothing where there is no such setting."""
+    if sys.platform != "linux":
+        return ()
+    # -I, -S: nothing but the standard library, which is there in some milliseconds.
+    return (sys.executable, "-I", "-S", __file__, str(slack_us))
+
+
 def main() -> None:
     """Take the slack, then the program's place."""
     slack_us, *command = sys.argv[1:]
