@@ -183,7 +183,7 @@ def _running(peer: Peer, around: Surroundings) -> Iterator[int]:
         port = free.getsockname()[1]
     with (_FOLDER / f"{peer.name}.out").open("wb") as said:
         process = subprocess.Popen(  # noqa: S603 # the peers' programs and ours, with our arguments
-            peer.command(port, around), stdout=said, stderr=said, env=dict(os.environ)
+            peer.command(port, around), stdout=said, stderr=said
         )
         try:
             _wait_for(peer, port, around)
